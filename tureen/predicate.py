@@ -142,6 +142,18 @@ def calls_functions(predicate: Predicate) -> bool:
     return isinstance(predicate, Opaque) and bool(predicate.functions)
 
 
+def may_raise(predicate: Predicate) -> bool:
+    """Whether a predicate may fail for a tuple."""
+    match predicate:
+        case AllOf(parts) | AnyOf(parts):
+            return any(map(may_raise, parts))
+        case Compare(offset=offset, domain=domain):
+            return bool(offset) and domain == "int"
+        case Opaque():
+            return True
+    return False
+
+
 def dump_clause(clause: Clause) -> str:
     """A clause as canonical text: equal clauses have equal texts."""
     return f"[{','.join(map(_dump, clause))}]"

@@ -103,7 +103,7 @@ class _Reachable(LocalNeighbour):
         self._site = site
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("info", "frames"):
+        if name in ("info", "frames", "marks", "request"):
             site = object.__getattribute__(self, "_site")
             if site.is_away:
                 raise Unreachable(f"no answer from '{site.name}'")

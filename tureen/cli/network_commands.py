@@ -1,4 +1,4 @@
-"""`tureen network simulate`: what flows between peers, for different ways to distribute queries."""
+"""`tureen network`: what flows between servers; in simulation, for different ways to distribute queries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tureen.cli.output import Format, show_object, show_rows
-from tureen.cli.target import Output, reporting
+from tureen.cli.target import AnySoup, Output, on_soup, reporting
 from tureen.errors import TureenError, needs_extra
 
 if TYPE_CHECKING:
@@ -24,6 +24,21 @@ _GRID = re.compile(r"grid:(\d+)x(\d+)")
 _RANDOM = re.compile(r"random:(\d+)")
 
 MAX_PEERS = 10_000
+
+
+_LINK_COLUMNS = ("stream", "peer", "state", "queries", "kept_for", "rows", "bytes", "bytes_per_second", "flow")
+
+
+@network_commands.command("show")
+@on_soup
+def show(soup: AnySoup, output: Output = Format.TABLE) -> None:
+    """Show the links over which a server receives streams of others; as JSON, also what its peers receive."""
+    network = soup.network()
+    if output is Format.JSON:
+        show_object(network, output)
+    else:
+        rows = [{name: link[name] for name in _LINK_COLUMNS} for link in network["links"]]
+        show_rows(rows, output, columns=_LINK_COLUMNS)
 
 
 @network_commands.command("simulate")

@@ -161,6 +161,9 @@ class Client(AnySoup):
     def peers(self) -> list[dict[str, Any]]:
         return [with_datetimes(entry) for entry in pages(self._transport, "/v1/peers", "peers")]
 
+    def network(self) -> dict[str, Any]:
+        return with_datetimes(self._transport.get_json("/v1/network"))
+
     def add_peer(self, name: str, url: str, *, token: str | None = None, ca: str | None = None) -> None:
         body = {"name": check_text(name, "a peer's name"), "url": check_text(url, "the address of a server")}
         options = {"token": token, "ca": ca}

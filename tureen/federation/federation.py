@@ -45,6 +45,9 @@ POLL_SECONDS = 0.005
 WATCH_SECONDS = 0.5
 """The interval at which the catalog is checked for changed links and unused replicas."""
 
+UPKEEP_SECONDS = 10.0
+"""The interval at which peers are told what is received from them."""
+
 
 class Federation:
     """The peers of one server, and what it receives from them."""
@@ -69,6 +72,8 @@ class Federation:
         self.placement: Placement = placement or DirectPlacement(self.infos)
         self.in_use: list[Callable[[Connection], set[int]]] = []
         """Functions that return the replicas that others than queries of this server use."""
+        self.upkeep: Callable[[], object] = self.sweep
+        """Called after changes of the catalog, and every `UPKEEP_SECONDS`."""
         self._runs: dict[int, LinkRun] = {}
         self._claims: dict[int, int] = {}
         self._borrowed: list[tuple[float, int]] = []
@@ -162,11 +167,24 @@ class Federation:
 
     def replica_of(self, need: Need) -> Link:
         """The link whose replica has what is needed; it is kept until `release`, or while a query uses it."""
-        with self._lock:
-            placed = self.placement.place(need, self.links())
-            link = self.open_link(need, placed) if isinstance(placed, LinkSource) else placed
-            self._claims[link.id] = self._claims.get(link.id, 0) + 1
-            return link
+        return self.claim_link(need.stream, lambda: self.placement.place(need, self.links()))
+
+    def claim_link(self, stream: Stream, place: Callable[[], Link | LinkSource]) -> Link:
+        """The link that `place` returns, or a new one from the source that it returns; it is kept until `release`."""
+        while True:
+            # Without the lock: it asks peers, which may be asking this server.
+            placed = place()
+            with self._lock:
+                links = self.links()
+                if isinstance(placed, LinkSource):
+                    link = next((known for known in links if _is_from(known, stream, placed)), None)
+                    link = link or self.open_link(stream, placed)
+                elif all(known.id != placed.id for known in links):
+                    continue  # it was dropped meanwhile
+                else:
+                    link = placed
+                self._claims[link.id] = self._claims.get(link.id, 0) + 1
+                return link
 
     def release(self, replica: int) -> None:
         """The registration that asked for a replica is committed, or has failed."""
@@ -182,11 +200,11 @@ class Federation:
         with self._catalog.read() as tx:
             return list_links(tx)
 
-    def open_link(self, need: Need, source: LinkSource) -> Link:
+    def open_link(self, stream: Stream, source: LinkSource) -> Link:
         """Create a replica that receives a flow from a peer."""
         crash_point("link.before_create")
         with self._catalog.write() as tx:
-            link = create_link(tx, find_stream(tx, need.stream.name), source.peer, source.flow)
+            link = create_link(tx, find_stream(tx, stream.name), source.peer, source.flow)
         crash_point("link.after_create")
         self.refresh()
         return link
@@ -279,14 +297,15 @@ class Federation:
         asking.start()
 
     def _watch(self) -> None:
+        due = 0.0
         while not self._closing.wait(WATCH_SECONDS):
             token, returned = self._catalog.token(), self._return_borrowed()
-            if token == self._token and not returned:
+            if token == self._token and not returned and time.monotonic() < due:
                 continue
-            self._token = token
+            self._token, due = token, time.monotonic() + UPKEEP_SECONDS
             try:
                 self.refresh()
-                self.sweep()
+                self.upkeep()
             except Exception:
                 log.exception("links could not be checked; retrying")
                 self._token = -1
@@ -309,3 +328,7 @@ class Federation:
 def _is_before(state: LinkState, marks: Mapping[str, int]) -> bool:
     """Whether a link has not received the tuples up to an id of its stream's home."""
     return state.next_id < marks.get(state.link.stream.origin or "", 0)
+
+
+def _is_from(link: Link, stream: Stream, source: LinkSource) -> bool:
+    return link.stream.id == stream.id and (link.peer, link.flow) == source

@@ -6,6 +6,7 @@ Nothing else is listed or readable, and an error about a stream that exists is t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -40,6 +41,8 @@ class FlowServing:
         """Serve that pot; `away` tells why a replica does not have everything."""
         self._catalog, self._invoker, self._inbox, self._away = catalog, invoker, inbox, away
         self.sent = SentFlows()
+        self.requests: Callable[[str, str, str, Any], Any] = _no_route
+        """Answers what a peer asks for when it plans: its name, a method, a path and a body."""
 
     def info(self, peer: str | None) -> PeerInfo:
         """What a peer may know; None is this server itself."""
@@ -77,9 +80,18 @@ class FlowServing:
 
     def is_shared(self, peer: str, origin: str) -> bool:
         """Whether a peer may still see a stream."""
+        return self.shared_stream(peer, origin) is not None
+
+    def shared_stream(self, peer: str, origin: str) -> Stream | None:
+        """The stream of an origin, if a peer may see it."""
         with self._catalog.read() as tx:
             pot = pot_id(tx)
-            return any(origin_of(stream, pot) == origin for stream in self._visible(tx, peer))
+            return next((stream for stream in self._visible(tx, peer) if origin_of(stream, pot) == origin), None)
+
+    def local_source(self, link: Link, links: Iterable[Link]) -> Link | None:
+        """The link whose replica feeds that of a link of this server to itself."""
+        received = [other for other in links if other.peer != link.peer]
+        return _covering_link(link.stream, _flow_of(link), received)
 
     def next_ids(self, peer: str | None) -> dict[str, int]:
         """The next tuple id at its home of each stream that a peer may see, by its identity."""
@@ -108,22 +120,28 @@ class FlowServing:
         """What has the tuples of a flow; None if nothing here does."""
         if stream.home is None:
             return FlowSource(stream, flow.columns, flow.clause)
-        schema = stream.visible
-        relation = NamedRelation(stream.name, schema)
-        for link in links:
-            if link.stream.id != stream.id:
-                continue
-            received = parse_flow(link.flow, lambda _: relation)
-            if covers(schema, received.properties, flow.properties):
-                rest = residual(schema, received.clause, flow.clause)
-                return FlowSource(
-                    link.replica,
-                    flow.columns,
-                    rest,
-                    lambda link=link: self.progress(link),  # type: ignore[misc]
-                    lambda link=link: self._away(link.id),  # type: ignore[misc]
-                )
-        return None
+        link = _covering_link(stream, flow, links)
+        if link is None:
+            return None
+        rest = residual(stream.visible, _flow_of(link).clause, flow.clause)
+        return FlowSource(link.replica, flow.columns, rest, lambda: self.progress(link), lambda: self._away(link.id))
+
+
+def _covering_link(stream: Stream, flow: FlowSelection, links: Iterable[Link]) -> Link | None:
+    """The first link whose replica has the tuples of a flow; None if there is none."""
+    for link in links:
+        if link.stream.id == stream.id and covers(stream.visible, _flow_of(link).properties, flow.properties):
+            return link
+    return None
+
+
+def _flow_of(link: Link) -> FlowSelection:
+    relation = NamedRelation(link.stream.name, link.stream.visible)
+    return parse_flow(link.flow, lambda _: relation)
+
+
+def _no_route(peer: str, method: str, path: str, body: Any) -> Any:  # noqa: ARG001 - as the other function
+    raise UnknownStream(f"there is no route {method} {path}")
 
 
 def _description(stream: Stream, pot: str, server: str) -> SharedStream:

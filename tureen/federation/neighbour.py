@@ -15,6 +15,9 @@ from tureen.federation.frame import FlowFrame
 from tureen.pot.peers import Peer
 from tureen.schema import Schema
 
+NETWORK_PATH, SAMPLE_PATH, FLOWS_PATH = (f"/v1/federation/{name}" for name in ("network", "sample", "flows"))
+"""The routes that peers call when they plan; see `tureen.federation.peer_requests`."""
+
 HEARTBEAT = 1.0
 """The seconds without rows after which a sender tells that it is still there."""
 

@@ -449,6 +449,18 @@ links = Table(
     Column("created_at", BigInteger, nullable=False),
 )
 
+held_flows = Table(
+    "held_flows",
+    metadata,
+    # The flows that are kept for peers and the replicas that have their rows, until peers do not name them any more.
+    Column("peer_key", String, primary_key=True),
+    Column("origin", String, primary_key=True),
+    Column("flow", Text, primary_key=True),
+    Column("peer", String, nullable=False),
+    Column("stream_id", Integer, nullable=False),
+    Column("leased_until", BigInteger, nullable=False),
+)
+
 dead_attempts = Table(
     "dead_attempts",
     metadata,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from sqlalchemy import Connection, insert, select, update
@@ -60,6 +61,12 @@ def drop_link(tx: Connection, replica: int) -> None:
     stream = stream_by_id(tx, replica)
     if stream is not None:
         drop_stream(tx, stream)
+
+
+def replica_uses(tx: Connection) -> Counter[int]:
+    """How many inputs of queries read each replica."""
+    replicas = select(streams.c.id).where(streams.c.replica_of.is_not(None))
+    return Counter(tx.execute(select(query_inputs.c.stream_id).where(query_inputs.c.stream_id.in_(replicas))).scalars())
 
 
 def used_replicas(tx: Connection) -> set[int]:

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from tureen.arguments import check_name
 from tureen.errors import DuplicateName, TureenError, UnknownPeer, Unsupported, nearest
 from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.catalog_tables import meta, peers, shares, streams
+from tureen.pot.catalog_tables import held_flows, meta, peers, shares, streams
 from tureen.pot.streams import Stream
 from tureen.schema import name_key
 
@@ -84,7 +84,8 @@ def remove_peer(tx: Connection, name: str) -> Peer:
         raise UnknownPeer(f"there is no peer named '{name}'", hint=nearest(name, names))
     take_seq(tx)
     tx.execute(delete(peers).where(peers.c.name_key == name_key(name)))
-    tx.execute(delete(shares).where(shares.c.peer_key == name_key(name)))
+    for table in (shares, held_flows):
+        tx.execute(delete(table).where(table.c.peer_key == name_key(name)))
     return peer or Peer(name, "")
 
 

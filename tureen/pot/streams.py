@@ -18,6 +18,7 @@ from tureen.pot.catalog_tables import (
     closed_files,
     dimensions,
     expiring,
+    held_flows,
     links,
     needed_keys,
     push_keys,
@@ -159,7 +160,7 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
         discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
     for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
-    for table in (closed_files, taken_punctuations, needed_keys, shares, links):
+    for table in (closed_files, taken_punctuations, needed_keys, shares, links, held_flows):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
 

@@ -23,7 +23,7 @@ from tureen.pot.derived_streams import derived_streams, texts_of_queries
 from tureen.pot.queries import Registered
 from tureen.pot.relations import Relations
 from tureen.pot.streams import Stream
-from tureen.predicate import AllOf, AnyOf, Compare, Opaque, Predicate, columns_of
+from tureen.predicate import AllOf, columns_of, may_raise
 from tureen.query import Query
 from tureen.results.ready import Ready
 from tureen.results.stream_state import Snapshot, StreamState
@@ -226,12 +226,12 @@ def _cover(derived: CoveringStream, query: Query) -> Cover | None:
         return None
     schema = derived.base.schema
     # A factor that raises for a tuple that the stream lacks must raise, so such factors imply nothing and stay.
-    safe = tuple(factor for factor in query.stream.clause if not _may_raise(factor))
+    safe = tuple(factor for factor in query.stream.clause if not may_raise(factor))
     columns = frozenset(query.columns) | columns_of(AllOf(query.stream.clause))
     if not covers(schema, derived.properties, Properties(derived.base.name, safe, columns)):
         return None
     needed = residual(schema, derived.properties.clause, safe)
-    clause = tuple(factor for factor in query.stream.clause if factor in needed or _may_raise(factor))
+    clause = tuple(factor for factor in query.stream.clause if factor in needed or may_raise(factor))
     entry = replace(query.stream, relation=derived.stream.name, clause=clause)
     return Cover(derived, Ready.of(replace(query, inputs=(entry,)), derived.stream.schema))
 
@@ -240,15 +240,3 @@ def _reads_rows_in_order(query: Query) -> bool:
     """Whether a query is computed from the rows of its window alone, without groups or counting tuples."""
     window = query.stream.window
     return query.grouping is None and query.steps is None and not window.span(0).counts_rows and not query.joins
-
-
-def _may_raise(predicate: Predicate) -> bool:
-    """Whether a predicate may fail for a tuple."""
-    match predicate:
-        case AllOf(parts) | AnyOf(parts):
-            return any(map(_may_raise, parts))
-        case Compare(offset=offset, domain=domain):
-            return bool(offset) and domain == "int"
-        case Opaque():
-            return True
-    return False

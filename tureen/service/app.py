@@ -23,6 +23,7 @@ from tureen.service.routes import (
     flows,
     functions,
     health,
+    network,
     page,
     peers,
     queries,
@@ -34,7 +35,7 @@ from tureen.service.routes import (
 )
 from tureen.service.state import Service
 
-ROUTERS = (streams, queries, templates, tables, functions, statements, health, tokens, peers, flows, page)
+ROUTERS = (streams, queries, templates, tables, functions, statements, health, tokens, peers, flows, network, page)
 """The modules with routes, in the order in which they are described."""
 
 

@@ -83,6 +83,10 @@ class Network:
         whole = properties or Properties(name, (), frozenset(schema.names))
         return self._add(StreamFlow(next(self._numbers), whole, (home,)))
 
+    def add_flow(self, properties: Properties, route: Route, parent: StreamFlow) -> StreamFlow:
+        """Add a flow that exists already."""
+        return self._add(StreamFlow(next(self._numbers), properties, route, parent.number))
+
     def covering(self, properties: Properties) -> list[StreamFlow]:
         """The flows from which a query can be computed."""
         return [self.flows[number] for number in sorted(self._index.covering(properties))]

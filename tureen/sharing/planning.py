@@ -40,7 +40,9 @@ def plan(network: Network, properties: Properties, peer: str, *, widen: bool = T
     flows = network.covering(properties)
     if not flows:
         raise TureenError(f"there is no stream '{properties.stream}'")
-    best = min(_taps(network, flows, properties, peer), key=lambda candidate: candidate.rank)
+    best = min(_taps(network, flows, properties, peer), key=lambda candidate: candidate.rank, default=None)
+    if best is None:
+        raise TureenError(f"there is no route from stream '{properties.stream}' to peer '{peer}'")
     if widen and best.cost > 0:
         covering = {flow.number for flow in flows}
         for flow in _nearest(network, properties, peer, covering):
@@ -54,18 +56,23 @@ def _taps(network: Network, flows: Iterable[StreamFlow], properties: Properties,
     traffic = network.rate(properties).traffic
     for flow in flows:
         load = network.load(flow.properties, properties)
-        for tap in flow.route:
+        for tap in _open_taps(network, flow, peer):
             added = dict.fromkeys(links_of(network.topology.route(tap, peer)), traffic)
             yield EvaluationPlan(flow.number, tap, network.costs.cost(added, {tap: load}, network.usage), len(added))
 
 
+def _open_taps(network: Network, flow: StreamFlow, peer: str) -> list[str]:
+    """The peers that a flow passes and that have a route to a peer."""
+    return [tap for tap in flow.route if network.topology.reaches(tap, peer)]
+
+
 def _nearest(network: Network, properties: Properties, peer: str, covering: set[int]) -> list[StreamFlow]:
     """The flows that have rows in common with a query, do not cover it, and pass nearest to its peer."""
-    distances = network.topology.distances(peer)
+    distances, far = network.topology.distances(peer), len(network.topology.peers)
     candidates = [
-        (min(distances[passed] for passed in flow.route), -len(flow.route), flow.number)
+        (min(distances.get(passed, far) for passed in flow.route), -len(flow.route), flow.number)
         for flow in network.overlapping(properties)
-        if flow.parent is not None and flow.number not in covering
+        if flow.parent is not None and flow.number not in covering and _open_taps(network, flow, peer)
     ]
     return [network.flows[number] for _, _, number in nsmallest(MAX_WIDENED, candidates)]
 
@@ -108,7 +115,7 @@ def _cheapest_tap(
 ) -> EvaluationPlan:
     result = network.rate(properties).traffic
     plans: list[EvaluationPlan] = []
-    for tap in flow.route:
+    for tap in _open_taps(network, flow, peer):
         links, peers = dict(traffic), dict(load)
         route = links_of(network.topology.route(tap, peer))
         for link in route:

@@ -41,25 +41,35 @@ class Topology:
     links: frozenset[Link]
     places: Mapping[str, tuple[float, float]] | None = None
     """Where to draw each peer, if known."""
+    closed: frozenset[tuple[str, str]] = frozenset()
+    """Directions of links in which nothing may be sent, as pairs of sender and receiver."""
 
     @cached_property
     def neighbours(self) -> dict[str, list[str]]:
-        """The peers that each peer is connected with, sorted."""
+        """The peers that each peer can send to, sorted."""
         neighbours: dict[str, list[str]] = {peer: [] for peer in self.peers}
         for left, right in sorted(self.links):
-            neighbours[left].append(right)
-            neighbours[right].append(left)
+            for pair in ((left, right), (right, left)):
+                if pair not in self.closed:
+                    neighbours[pair[0]].append(pair[1])
         return neighbours
 
     @cached_property
     def _predecessors(self) -> dict[str, dict[str, str]]:
         return {}
 
-    def route(self, start: str, end: str) -> Route:
-        """A shortest route between two peers; the same for the same peers."""
+    def reaches(self, start: str, end: str) -> bool:
+        """Whether there is a route between two peers."""
+        return end in self._before(start)
+
+    def _before(self, start: str) -> dict[str, str]:
         if start not in self._predecessors:
             self._predecessors[start] = self._search(start)
-        before = self._predecessors[start]
+        return self._predecessors[start]
+
+    def route(self, start: str, end: str) -> Route:
+        """A shortest route between two peers; the same for the same peers."""
+        before = self._before(start)
         route = [end]
         while route[-1] != start:
             route.append(before[route[-1]])

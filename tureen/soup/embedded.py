@@ -33,7 +33,7 @@ from tureen.arguments import (
 )
 from tureen.closed.declaring import check_rules
 from tureen.deferred_import import DeferredModule
-from tureen.errors import UnknownQuery, UnknownTable
+from tureen.errors import UnknownQuery, UnknownStream, UnknownTable
 from tureen.federation.listing import describe_peers, federation_status
 from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of
@@ -288,6 +288,11 @@ class Soup(AnySoup):
     def peers(self) -> list[dict[str, Any]]:
         return describe_peers(self._pot.federated())
 
+    def network(self) -> dict[str, Any]:
+        self._pot.federated()
+        assert self._pot.network is not None
+        return self._pot.network.describe()
+
     def add_peer(self, name: str, url: str, *, token: str | None = None, ca: str | None = None) -> None:
         for value, subject in ((token, "a token"), (ca, "a path")):
             if value is not None:
@@ -299,7 +304,15 @@ class Soup(AnySoup):
         self._pot.federated().peering.remove(check_text(name, "a peer's name"))
 
     def share_stream(self, peer: str, stream: str) -> None:
-        self._pot.federated().peering.share(check_name(peer, "peer"), check_text(stream, "a stream's name"))
+        federation = self._pot.federated()
+        name, peer = check_text(stream, "a stream's name"), check_name(peer, "peer")
+        try:
+            federation.peering.share(peer, name)
+        except UnknownStream:
+            # A stream of another server is passed on.
+            if federation.find_remote(name) is None:
+                raise
+            federation.peering.share(peer, name)
 
     def unshare_stream(self, peer: str, stream: str) -> None:
         self._pot.federated().peering.unshare(check_text(peer, "a peer's name"), check_text(stream, "a stream's name"))

@@ -81,7 +81,12 @@ class EmbeddedCalls:
     def explain(self, handle: str) -> dict[str, Any]:
         """How a query is answered."""
         self._check_visible(handle)
-        return self._pot.components.invoker.explain(handle)
+        invoker, network = self._pot.components.invoker, self._pot.network
+        explained = invoker.explain(handle)
+        if network is not None:
+            remote = network.placements(invoker.with_prepared(handle, lambda query, *_: query.stream_ids))
+            explained |= {"remote": remote} if remote else {}
+        return explained
 
     def why(self, handle: str, condition: str, now: datetime | None, limit: int) -> Explanation:
         """Why tuples are in a query's answer or not; see `StandingQuery.why`."""

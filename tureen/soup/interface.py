@@ -171,6 +171,9 @@ class AnySoup(Protocol):
         An embedded pot has none: only a running server has peers.
         """
 
+    def network(self) -> dict[str, Any]:
+        """What this server receives from its peers, by which links, and what they receive; for admins."""
+
     def add_peer(self, name: str, url: str, *, token: str | None = None, ca: str | None = None) -> None:
         """Receive streams from the server of that name and address; for admins.
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.federation.federation import Federation
 from tureen.federation.neighbour import Connect
+from tureen.federation.network_planner import NetworkPlanner
+from tureen.federation.network_view import NetworkView
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
 from tureen.pipeline.deriving import DerivedProgress
@@ -75,6 +77,7 @@ class OpenPot:
         self._components: PotComponents | None = None
         self.running: Engine | None = None
         self.federation: Federation | None = None
+        self.network: NetworkView | None = None
         if pot_exists(path):
             self._open(create=False)
         if mode == "write":
@@ -137,6 +140,8 @@ class OpenPot:
         """Receive streams of other servers, and let them receive; `connect` opens a connection to a peer."""
         components, engine = self.writable(), self.engine()
         federation = Federation(components.catalog, components.invoker, engine.inbox, self.clock, connect, name=name)
+        planner = NetworkPlanner(federation, components.catalog, components.invoker, self.clock)
+        self.network = NetworkView(components.catalog, federation, planner)
         components.registry.remote = components.templates.remote = self.federation = federation
         return federation
 

@@ -1,0 +1,230 @@
+"""Queries in a network of servers: planned together, answered as by one server, and nothing unused remains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.federation.nodes import Nodes
+from tureen.errors import UnknownStream
+from tureen.position import BEGINNING, Position
+from tureen.results.answer import Answer
+from tureen.testing.manual_engine import ManualClock, ManualEngine
+from tureen.testing.photons import ITEM, QUERIES, SCHEMA, TIME, photons
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LINKS = [("A", "B"), ("B", "C"), ("B", "D")]
+"""The streams live at A; C and D know B alone."""
+
+TRADES = "sym STRING, price DOUBLE, qty INT, ts TIMESTAMP"
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    nodes = Nodes(tmp_path, ManualClock(NOW), LINKS)
+    nodes["A"].engine.create_stream("trades", TRADES, "ts")
+    nodes.share("trades", "A", "B", "C")
+    nodes.share("trades", "B", "D")
+    yield nodes
+    nodes.close()
+
+
+@pytest.fixture
+def twin(tmp_path: Path) -> Iterator[ManualEngine]:
+    """One server that has everything."""
+    twin = ManualEngine(tmp_path / "twin", ManualClock(NOW))
+    twin.create_stream("trades", TRADES, "ts")
+    yield twin
+    twin.close()
+
+
+def trades(*prices: float) -> list[dict[str, Any]]:
+    return [
+        {"sym": "ab"[number % 2], "price": price, "qty": number, "ts": NOW - timedelta(seconds=100 - number)}
+        for number, price in enumerate(prices)
+    ]
+
+
+def push(nodes: Nodes, twin: ManualEngine, rows: list[dict[str, Any]]) -> None:
+    nodes["A"].engine.append("trades", rows)
+    twin.append("trades", rows)
+    nodes.receive()
+
+
+def assert_same(answer: Answer, expected: Answer) -> None:
+    assert answer.table.equals(expected.table)
+    assert (answer.window, answer.complete, answer.note) == (expected.window, expected.complete, None)
+
+
+def new_prices(engine: ManualEngine, handle: str, since: str) -> tuple[list[float], str]:
+    new = engine.invoker.new_rows(handle, Position.parse(since))
+    return new.rows["price"].to_pylist(), new.position()
+
+
+def test_the_queries_of_the_paper(nodes: Nodes, twin: ManualEngine) -> None:
+    """Query 2 taps the stream of Query 1 where the ways part; Queries 3 and 4 need nothing more."""
+    for engine in (nodes["A"].engine, twin):
+        engine.create_stream("photons", SCHEMA, TIME, clock="stream", item=ITEM)
+    nodes.share("photons", "A", "B", "C")
+    nodes.share("photons", "B", "D")
+    places = dict(zip(QUERIES, ("C", "D", "B", "C"), strict=True))
+    rows = list(photons(600))
+    nodes["A"].engine.append("photons", rows[:200])
+    twin.append("photons", rows[:200])
+    handles = {}
+    for name, peer in places.items():
+        handles[name] = (
+            nodes[peer].register(QUERIES[name], language="wxquery"),
+            twin.register(QUERIES[name], language="wxquery"),
+        )
+        nodes.receive()
+    for start in (200, 400):
+        nodes["A"].engine.append("photons", rows[start : start + 200])
+        twin.append("photons", rows[start : start + 200])
+        nodes.receive()
+        for name, (handle, twin_handle) in handles.items():
+            assert_same(nodes[places[name]].invoke(handle), twin.invoke(twin_handle))
+            assert len(twin.invoke(twin_handle))
+    assert [(name, link.peer) for name in "BCD" for link in nodes[name].links()] == [("B", "A"), ("C", "B"), ("D", "B")]
+    assert nodes["B"].links()[0].flow == nodes["C"].links()[0].flow != nodes["D"].links()[0].flow
+    traffic = nodes.traffic()
+    assert traffic["B-D"] < traffic["A-B"] == traffic["B-C"]
+
+
+def test_a_flow_is_widened_and_followers_see_no_difference(nodes: Nodes, twin: ManualEngine) -> None:
+    push(nodes, twin, trades(5, 15, 25, 35))
+    narrow = nodes["C"].register("SELECT price FROM trades WHERE price BETWEEN 10 AND 30")
+    nodes.receive()
+    seen, position = new_prices(nodes["C"].engine, narrow, BEGINNING)
+    assert seen == [15, 25]
+    push(nodes, twin, trades(11, 99))
+    wide = nodes["C"].register("SELECT price, qty FROM trades WHERE price BETWEEN 8 AND 32")
+    push(nodes, twin, trades(12, 9))
+    nodes.tend()
+    assert [len(nodes[name].links()) for name in "BC"] == [1, 1], "one flow over each link"
+    assert [len(nodes[name].links(local=True)) for name in "BC"] == [0, 1], "the narrow one is computed from it"
+    push(nodes, twin, trades(13, 31, 99))
+    prices, position = new_prices(nodes["C"].engine, narrow, position)
+    assert prices == [11, 12, 13]
+    assert new_prices(nodes["C"].engine, narrow, position)[0] == []
+    twin_handles = [
+        twin.register(f"SELECT price{more} FROM trades WHERE price BETWEEN {low} AND {high}")
+        for low, high, more in ((10, 30, ""), (8, 32, ", qty"))
+    ]
+    for handle, twin_handle in zip((narrow, wide), twin_handles, strict=True):
+        assert_same(nodes["C"].invoke(handle), twin.invoke(twin_handle))
+
+
+def test_unregistering_removes_what_nobody_uses(nodes: Nodes, twin: ManualEngine) -> None:
+    push(nodes, twin, trades(1, 2, 3))
+    first = nodes["C"].register("SELECT price FROM trades WHERE price > 1")
+    second = nodes["D"].register("SELECT price FROM trades WHERE price > 2")
+    nodes.tend()
+    assert [len(nodes[name].links()) for name in "BCD"] == [1, 1, 1]
+    nodes["C"].unregister(first)
+    nodes.tend()
+    assert [len(nodes[name].links()) for name in "BCD"] == [1, 0, 1], "Query 2 still uses what B receives"
+    assert len(nodes["D"].invoke(second)) == 1
+    nodes["D"].unregister(second)
+    nodes.tend()
+    assert [len(nodes[name].federation.links()) for name in "ABCD"] == [0, 0, 0, 0]
+
+
+def test_a_wide_flow_stays_while_a_narrow_one_is_computed_from_it(nodes: Nodes, twin: ManualEngine) -> None:
+    narrow = nodes["C"].register("SELECT price FROM trades WHERE price BETWEEN 10 AND 30")
+    nodes.receive()
+    wide = nodes["C"].register("SELECT price FROM trades WHERE price BETWEEN 8 AND 32")
+    nodes.tend()
+    nodes["C"].unregister(wide)
+    nodes.tend()
+    push(nodes, twin, trades(20, 9))
+    assert nodes["C"].invoke(narrow).table["price"].to_pylist() == [20]
+
+
+def test_servers_that_are_away_and_come_back(nodes: Nodes, twin: ManualEngine) -> None:
+    push(nodes, twin, trades(1, 2))
+    handle = nodes["C"].register("SELECT price FROM trades WHERE price > 1")
+    nodes.receive()
+    nodes["B"].stop()
+    push(nodes, twin, trades(3))
+    answer = nodes["C"].invoke(handle)
+    assert (answer.table["price"].to_pylist(), answer.complete) == ([2], False)
+    assert "'B' has been away" in (answer.note or "")
+    nodes["C"].planner.tend()
+    nodes["B"].start()
+    nodes.tend()
+    assert_same(nodes["C"].invoke(handle), twin.invoke(twin.register("SELECT price FROM trades WHERE price > 1")))
+    nodes["C"].stop()
+    push(nodes, twin, trades(4))
+    nodes.tend()
+    assert len(nodes["B"].links()) == 1, "it is kept for C"
+    nodes["C"].start()
+    nodes.receive()
+    assert sorted(nodes["C"].invoke(handle).table["price"].to_pylist()) == [2, 3, 4]
+
+
+def test_a_query_is_registered_while_its_peer_is_away(nodes: Nodes, twin: ManualEngine) -> None:
+    push(nodes, twin, trades(1, 2))
+    nodes["A"].stop()
+    handle = nodes["C"].register("SELECT price FROM trades WHERE price > 1")
+    nodes.receive()
+    assert not nodes["C"].invoke(handle).complete
+    nodes["A"].start()
+    nodes.tend()
+    assert_same(nodes["C"].invoke(handle), twin.invoke(twin.register("SELECT price FROM trades WHERE price > 1")))
+
+
+def test_what_a_peer_lost_is_asked_for_again(nodes: Nodes, twin: ManualEngine) -> None:
+    push(nodes, twin, trades(1, 2))
+    handle = nodes["C"].register("SELECT price FROM trades WHERE price > 1")
+    nodes.receive()
+    with nodes["B"].engine.catalog.write() as tx:
+        tx.exec_driver_sql("DELETE FROM held_flows")
+    nodes["B"].planner.tend()
+    assert nodes["B"].links() == []
+    push(nodes, twin, trades(3))
+    assert not nodes["C"].invoke(handle).complete
+    nodes.tend()
+    nodes.receive()
+    assert sorted(nodes["C"].invoke(handle).table["price"].to_pylist()) == [2, 3]
+    assert nodes["C"].invoke(handle).complete
+
+
+def test_windows_that_count_rows_and_joins(nodes: Nodes, twin: ManualEngine) -> None:
+    texts = [
+        "SELECT price FROM trades [ROWS 3] WHERE sym = 'a'",
+        "SELECT sym, sum(qty) AS n FROM trades [RANGE 1 HOUR] WHERE price % 2 = 0 GROUP BY sym",
+        "SELECT t.price, l.w FROM trades AS t JOIN labels AS l ON t.sym = l.sym WHERE t.price > 3",
+        "SELECT a.price FROM trades AS a JOIN trades AS b ON a.qty = b.qty WHERE a.price > 2 AND b.price < 6",
+    ]
+    for engine in (nodes["D"].engine, twin):
+        engine.create_stream("labels", "sym STRING, w INT, at TIMESTAMP", "at")
+        engine.append("labels", [{"sym": "a", "w": 7, "at": NOW}])
+    push(nodes, twin, trades(1, 2, 3, 4, 5))
+    handles = [(nodes["D"].register(text), twin.register(text)) for text in texts]
+    push(nodes, twin, trades(6, 7, 4.5))
+    for handle, twin_handle in handles:
+        assert len(twin.invoke(twin_handle))
+        assert_same(nodes["D"].invoke(handle), twin.invoke(twin_handle))
+
+
+def test_what_is_not_shared_does_not_exist(nodes: Nodes) -> None:
+    nodes["A"].engine.create_stream("secrets", "a INT")
+    with pytest.raises(UnknownStream, match="no stream or table named 'secrets'"):
+        nodes["B"].register("SELECT a FROM secrets")
+    origin = nodes["A"].federation.serving.info(None).streams[-1].origin
+    for path in ("network", "sample", "flows"):
+        body = {"origin": origin, "flow": "SELECT `a` FROM `secrets`"}
+        with pytest.raises(UnknownStream, match="no such stream"):
+            nodes["A"].planner.requests.handle("B", "POST", f"/v1/federation/{path}", body)
+    handle = nodes["C"].register("SELECT price FROM trades")
+    nodes.receive()
+    nodes["B"].unshare(nodes["C"], "trades")
+    nodes.receive()
+    answer = nodes["C"].invoke(handle)
+    assert not answer.complete
+    assert "refused" in (answer.note or "")

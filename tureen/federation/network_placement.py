@@ -1,0 +1,216 @@
+"""Placing the rows that a query needs: planned over the peers that the stream reaches (Data Stream Sharing, §3.3).
+
+The peers tell what they receive, each asking the ones that it can receive the stream from. The plan is carried out from
+the receiving end: a server asks the peer before it to have a flow, which asks the one before it, and only then opens a
+link. So whatever fails on the way, nothing is received that has no source, and what was made for nothing is released.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tureen.errors import PeerFailed, TureenError
+from tureen.federation.federation import Federation
+from tureen.federation.needs import Need
+from tureen.federation.neighbour import FLOWS_PATH, NETWORK_PATH, PeerInfo
+from tureen.federation.peer_messages import MAX_FLOWS, MAX_PEERS, hops_json, read_states
+from tureen.federation.placement import LinkSource
+from tureen.federation.stream_sampling import StreamSampling
+from tureen.pot.links import Link
+from tureen.pot.streams import Stream
+from tureen.results.invoke import Invoker
+from tureen.sharing.covering import covers
+from tureen.sharing.network_cost import CostModel
+from tureen.sharing.peer_network import Hop, PeerNetwork, PeerReport, ReceivedFlow, checked_hops
+from tureen.sharing.properties import Properties
+from tureen.sharing.selection_text import parse_selection, selection_text, shippable
+
+log = logging.getLogger("tureen")
+
+MAX_HOPS = 16
+"""The most links that a flow passes."""
+
+INFO_SECONDS = 5.0
+"""How long this server remembers what its peers share with it."""
+
+
+def machine_load() -> float:
+    """The share of this machine's processors that is used."""
+    return min(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+class NetworkPlacement:
+    """Decides from where a server receives the streams of others, together with its peers."""
+
+    def __init__(
+        self,
+        federation: Federation,
+        invoker: Invoker,
+        costs: CostModel | None,
+        load: Callable[[], float],
+        memory: float = INFO_SECONDS,
+    ) -> None:
+        """Place what that server needs; `memory` is how long it remembers what peers share, in seconds."""
+        self._memory = memory
+        self._federation, self._costs, self._load = federation, costs or CostModel(), load
+        self.sampling = StreamSampling(federation.name, invoker.answer_once, self.senders, federation.neighbour)
+        self._infos: tuple[float, dict[str, PeerInfo]] = -memory, {}
+
+    # What a query of this server needs
+
+    def place(self, need: Need, links: Sequence[Link]) -> Link | LinkSource:
+        """A link whose replica has what is needed, or the peer that sends it; without an answer, one to wait for."""
+        stream, needed = need.stream, shippable(need.stream.visible, need.properties)
+        link = self.covering(stream, needed, links)
+        if link is not None:
+            return link
+        try:
+            return self.obtain(stream, needed, [])
+        except TureenError as error:
+            log.warning("stream '%s' is received as soon as its peers can be asked: %s", stream.name, error)
+            # A link to this server itself, which has nothing to send, waits.
+            return LinkSource(self._federation.name, selection_text(stream.visible, needed))
+
+    def released(self, link: Link) -> None:
+        """Nothing to do: `NetworkUpkeep` tells the peer what is still received."""
+
+    def covering(self, stream: Stream, needed: Properties, links: Iterable[Link] | None = None) -> Link | None:
+        """A link whose replica has the rows that are needed; not one that waits for a source."""
+        known = list(self._federation.links() if links is None else links)
+        candidates = [
+            link
+            for link in known
+            if link.stream.id == stream.id
+            and covers(stream.visible, read_link(link), needed)
+            and self.feeding(link, known) is not None
+        ]
+        # One that is received from a peer has no other replica before it.
+        return min(candidates, key=lambda link: (link.peer == self._federation.name, link.id), default=None)
+
+    def feeding(self, link: Link, links: Sequence[Link]) -> Link | None:
+        """The link by which the rows of a link come from a peer: itself, or the one that it is computed from."""
+        if link.peer != self._federation.name:
+            return link
+        return self._federation.serving.local_source(link, links)
+
+    def find_source(self, link: Link, without: Sequence[str] = ()) -> None:
+        """Look for a peer that sends what a link receives, not asking some; the link continues from there."""
+        source = self.obtain(link.stream, read_link(link), without, link)
+        self._federation.change_source(link, source.peer)
+
+    def is_grounded(self, stream: Stream, link: Link, asked: Sequence[str]) -> bool:
+        """Whether the rows of a link come from the home of the stream, without passing a server that waits for them."""
+        source = self.feeding(link, self._federation.links())
+        if source is None or source.peer in asked:
+            return False
+        flow = ReceivedFlow(source.peer, source.flow)
+        return self.network(stream, asked).is_received(self._federation.name, flow)
+
+    # Carrying out plans
+
+    def obtain(
+        self, stream: Stream, needed: Properties, asked: Sequence[str], known: Link | None = None
+    ) -> Link | LinkSource:
+        """Plan from where rows come, and let the peers before this one have them; those in `asked` wait for it.
+
+        If they are for a known link, others may receive it from this server, and must not send it back.
+        """
+        errors: list[TureenError] = []
+        try:
+            hops = self.network(stream, asked, known).hops(needed, self._federation.name)
+            return self.carry_out(stream, hops, asked, known)
+        except TureenError as error:
+            errors.append(error)
+        # The network changed, or a peer is away: any other that shares the stream may receive it by its own plan.
+        text = selection_text(stream.visible, needed)
+        for sender in self.senders(stream):
+            if sender not in asked:
+                try:
+                    return self.carry_out(stream, [Hop(self._federation.name, sender, text)], asked, known)
+                except TureenError as error:
+                    errors.append(error)
+        raise errors[-1]
+
+    def carry_out(
+        self, stream: Stream, hops: Sequence[Hop], asked: Sequence[str], known: Link | None = None
+    ) -> Link | LinkSource:
+        """Let the peers before this one have what they send."""
+        name = self._federation.name
+        if not hops or hops[-1].peer != name:
+            raise PeerFailed("a plan does not end at the server that carries it out")
+        last = checked_hops(hops, MAX_HOPS)[-1]
+        if last.sender == name or last.sender in asked:
+            raise PeerFailed(f"a flow of stream '{stream.name}' would be sent in a circle")
+        others = [link for link in self._federation.links() if known is None or link.id != known.id]
+        link = self.covering(stream, parse_selection(last.text, stream.name, stream.visible), others)
+        if link is not None:
+            return link
+        self.ask(stream, last.sender, last.text, hops[:-1], asked, is_known=known is not None)
+        return LinkSource(last.sender, last.text)
+
+    def ask(
+        self, stream: Stream, sender: str, text: str, hops: Sequence[Hop], asked: Sequence[str], *, is_known: bool
+    ) -> None:
+        """Ask a peer to have a flow of a stream."""
+        waiting = [*asked, self._federation.name]
+        if len(waiting) > MAX_HOPS:
+            raise PeerFailed(f"a flow of stream '{stream.name}' would pass more than {MAX_HOPS} links")
+        body = {"origin": stream.origin, "flow": text, "hops": hops_json(hops), "asked": waiting, "is_known": is_known}
+        self._federation.neighbour(sender).request("POST", FLOWS_PATH, body)
+
+    # What the peers tell
+
+    def network(self, stream: Stream, asked: Sequence[str] = (), without: Link | None = None) -> PeerNetwork:
+        """The network of a stream, as far as this server can ask; without one of its links."""
+        states, rates = self.states(stream, asked, without), self.sampling.rates(stream, asked)
+        return PeerNetwork(stream.name, stream.visible, states, rates, self._costs)
+
+    def states(self, stream: Stream, asked: Sequence[str] = (), without: Link | None = None) -> list[PeerReport]:
+        """What this server and the peers from which the stream may come tell about it; without those in `asked`."""
+        own = self._own_state(stream, without)
+        states = {own.name: own}
+        for sender in own.senders:
+            if sender in states or sender in asked or len(asked) >= MAX_HOPS:
+                continue
+            body = {"origin": stream.origin, "asked": [*asked, *states]}
+            try:
+                told = read_states(self._federation.neighbour(sender).request("POST", NETWORK_PATH, body))
+            except TureenError as error:
+                log.info("peer '%s' does not tell about stream '%s': %s", sender, stream.name, error)
+                continue
+            for state in told:
+                if state.name not in asked:
+                    states.setdefault(state.name, state)
+        return list(states.values())[:MAX_PEERS]
+
+    def _own_state(self, stream: Stream, without: Link | None) -> PeerReport:
+        name = self._federation.name
+        if stream.home is None:
+            return PeerReport(name, is_home=True, load=self._load())
+        received = (link for link in self._federation.links() if link.stream.id == stream.id and link.peer != name)
+        links = [link for link in received if without is None or link.id != without.id]
+        flows = tuple(dict.fromkeys(ReceivedFlow(link.peer, link.flow) for link in links))
+        return PeerReport(name, False, tuple(self.senders(stream)), flows[:MAX_FLOWS], self._load())
+
+    def senders(self, stream: Stream) -> list[str]:
+        """The peers that share a stream with this server."""
+        at, infos = self._infos
+        senders = _sharing(infos, stream)
+        if time.monotonic() - at >= self._memory or not senders:
+            told = self._federation.infos()
+            infos = {name: info for name, info in told.items() if isinstance(info, PeerInfo)}
+            self._infos = time.monotonic(), infos
+            senders = _sharing(infos, stream)
+        return senders
+
+
+def _sharing(infos: Mapping[str, PeerInfo], stream: Stream) -> list[str]:
+    return [name for name, info in infos.items() if any(shared.origin == stream.origin for shared in info.streams)]
+
+
+def read_link(link: Link) -> Properties:
+    """What the replica of a link has."""
+    return parse_selection(link.flow, link.stream.name, link.stream.visible)

@@ -1,0 +1,108 @@
+"""What peers ask this server for when they plan: what it receives, samples, and to have flows for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tureen.errors import PeerFailed, UnknownStream
+from tureen.federation import neighbour
+from tureen.federation.federation import Federation
+from tureen.federation.network_placement import NetworkPlacement
+from tureen.federation.peer_messages import read_flows, read_hops, read_names, read_text, states_json
+from tureen.federation.placement import LinkSource
+from tureen.pot.catalog import Catalog
+from tureen.pot.held_flows import HeldFlow, hold_flow, renew_flows
+from tureen.pot.links import Link
+from tureen.pot.streams import Stream
+from tureen.sharing.selection_text import parse_selection
+
+LEASE_SECONDS = 120.0
+"""How long a flow is kept for a peer that does not name it."""
+
+
+class PeerRequests:
+    """Answers the requests of peers. Streams that are not shared with a peer do not exist for it."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        federation: Federation,
+        placement: NetworkPlacement,
+        clock: Callable[[], int],
+        lease: float = LEASE_SECONDS,
+    ) -> None:
+        """Answer for the server of that catalog."""
+        self._catalog, self._federation, self._placement = catalog, federation, placement
+        self._clock, self._lease = clock, round(lease * 1_000_000)
+
+    def handle(self, peer: str, method: str, path: str, body: Any) -> dict[str, Any]:
+        """Answer a request of a peer."""
+        if not isinstance(body, dict):
+            raise PeerFailed("a request of a peer must be a JSON object")
+        match method, path:
+            case "POST", neighbour.NETWORK_PATH:
+                stream = self._stream(peer, body)
+                return states_json(self._placement.states(stream, _asked(peer, body)))
+            case "POST", neighbour.SAMPLE_PATH:
+                return self._placement.sampling.sample(self._stream(peer, body), _asked(peer, body))
+            case "POST", neighbour.FLOWS_PATH:
+                return self._have(peer, body)
+            case "PUT", neighbour.FLOWS_PATH:
+                return self._renew(peer, body)
+        raise UnknownStream(f"there is no route {method} {path}")
+
+    def _have(self, peer: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Have a flow that the peer will receive, and keep it."""
+        stream = self._stream(peer, body)
+        flow = read_text(body.get("flow"))
+        needed = parse_selection(flow, stream.name, stream.visible)
+        if stream.home is None:
+            return {}  # every flow can be read from the stream itself
+        asked, hops = _asked(peer, body), read_hops(body.get("hops", []))
+
+        def place() -> Link | LinkSource:
+            link = self._placement.covering(stream, needed)
+            # What others receive from the server that asks must not be sent back to it.
+            if link is not None and body.get("is_known") and not self._placement.is_grounded(stream, link, asked):
+                raise PeerFailed(f"stream '{stream.name}' is not received from its home here")
+            if link is not None:
+                return link
+            if hops:
+                return self._placement.carry_out(stream, hops, asked)
+            return self._placement.obtain(stream, needed, asked)
+
+        link = self._federation.claim_link(stream, place)
+        try:
+            with self._catalog.write() as tx:
+                assert stream.origin is not None
+                hold_flow(tx, HeldFlow(peer, stream.origin, flow, link.id), self._clock() + self._lease)
+        finally:
+            self._federation.release(link.id)
+        return {}
+
+    def _renew(self, peer: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Release what the peer does not receive any more; tell what it receives and is not here."""
+        named, now = read_flows(body.get("flows")), self._clock()
+        missing = []
+        streams = {origin: self._federation.serving.shared_stream(peer, origin) for origin, _ in named}
+        for origin, flow in named:
+            stream = streams[origin]
+            if stream is not None and stream.home is not None:
+                needed = parse_selection(flow, stream.name, stream.visible)
+                if self._placement.covering(stream, needed) is None:
+                    missing.append([origin, flow])
+        with self._catalog.write() as tx:
+            renew_flows(tx, peer, named, now, now + self._lease)
+        return {"missing": missing}
+
+    def _stream(self, peer: str, body: dict[str, Any]) -> Stream:
+        stream = self._federation.serving.shared_stream(peer, read_text(body.get("origin")))
+        if stream is None:
+            raise UnknownStream("there is no such stream", hint="it may not be shared any more")
+        return stream
+
+
+def _asked(peer: str, body: dict[str, Any]) -> list[str]:
+    """The peers that wait for the answer, at least the one that asks."""
+    return list(dict.fromkeys([*read_names(body.get("asked", [])), peer]))
