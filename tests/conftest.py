@@ -23,6 +23,8 @@ from pyspark.sql import SparkSession
 
 import tureen
 from tests.service.running import RunningServer, serve_new_pot
+from tureen import matching
+from tureen.aggregates import aggregate_warming
 from tureen.faults import use_crash_directory
 from tureen.pipeline.session import spark_session
 from tureen.testing.manual_engine import ManualEngine
@@ -33,20 +35,39 @@ LONGEST = (
     "tests/cases/test_against_spark.py",
     "tests/crash/test_spark_kill.py",
     "tests/crash/test_pending_kill.py",
-    "tests/pipeline/test_session.py",
+    "tests/service/page/test_browser.py",
     "tests/behaviour/test_interfaces.py",
-    "tests/language/test_member.py",
+    "tests/pipeline/test_session.py",
+    "tests/behaviour/test_functions.py",
+    "tests/oracle/test_kept_joins.py",
     "tests/cluster/test_cluster.py",
     "tests/behaviour/test_following.py",
-    "tests/behaviour/test_queries.py",
-    "tests/cli/test_main.py",
+    "tests/oracle/test_why.py",
     "tests/test_install.py",
+    "tests/cli/test_main.py",
     "tests/language/test_functions.py",
-    "tests/oracle/test_engine.py",
-    "tests/testing/test_strategies.py",
+    "tests/crash/test_derived_kill.py",
+    "tests/oracle/test_joins.py",
+    "tests/language/test_member.py",
     "tests/crash/test_kill.py",
+    "tests/cli/test_shell.py",
+    "tests/soup/test_feed.py",
+    "tests/crash/test_derived_graph_kill.py",
+    "tests/oracle/test_engine.py",
+    "tests/behaviour/test_punctuations.py",
+    "tests/behaviour/test_wxquery.py",
+    "tests/behaviour/test_queries.py",
+    "tests/language/test_predicates.py",
+    "tests/pipeline/test_footprint.py",
+    "tests/functions/test_function_calls.py",
+    "tests/flights/test_flights.py",
+    "tests/pipeline/test_join_keeping.py",
+    "tests/oracle/test_predicates_against_spark.py",
+    "tests/evaluation/test_limits.py",
     "tests/service/test_fuzz.py",
     "tests/test_readme.py",
+    "tests/pipeline/test_function_arrival.py",
+    "tests/test_fast_paths.py",
 )
 """The files that take longest, which start first, so that no process of `make test` is left with one at the end.
 
@@ -58,6 +79,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Move the longest files to the front."""
     rank = {path: number for number, path in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(LONGEST)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Load the compiled loops before processes are forked, which would each load them."""
+    option = session.config.option
+    if getattr(option, "processes", 1) > 1 and not option.collectonly:
+        matching.warm_up()
+        aggregate_warming.warm_up()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -52,9 +52,15 @@ def at_now(sql: str, now: int) -> str:
     return _DAY.sub(f"DATE '{time:%Y-%m-%d}'", text)
 
 
+_bound: dict[tuple[str, str], Query] = {}
+
+
 def bound(file: CaseFile, case: Case) -> Query:
-    """The bound query of a case."""
-    return bind_query(case.sql, file.find)
+    """The bound query of a case, which is bound once."""
+    key = file.name, case.name
+    if key not in _bound:
+        _bound[key] = bind_query(case.sql, file.find)
+    return _bound[key]
 
 
 def tuples_of(file: CaseFile, stream: CaseRelation) -> Tuples:

@@ -11,8 +11,8 @@ import pytest
 from tests.cases.casefile import FOLDER, Case, CaseFile, Failure, read_files
 from tests.cases.compare import LAST_DIGITS, judge
 from tests.cases.runner import WITH_PATHS, FileRun, cases_of
+from tests.cases.spark_input import bound
 from tureen.errors import TureenError
-from tureen.language import bind_query
 
 FILES = read_files()
 CASES = cases_of(FILES)
@@ -32,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def is_grouped(file: CaseFile, case: Case) -> bool:
     """Whether the DOUBLEs of a case may be sums."""
     try:
-        query = bind_query(case.sql, file.find)
+        query = bound(file, case)
     except TureenError:
         return False
     return query.grouping is not None or bool(query.overs)
