@@ -222,3 +222,29 @@ def test_final_groups_equal_those_of_the_twin(
             pot.run(word, items)
             pot.check(stop + number)
         pot.engine.close()
+
+
+def test_steps_wait_for_the_declared_lateness(tmp_path: Path) -> None:
+    """A step is final when no tuple of it can come any more, which is by its lateness after its end."""
+    engine = ManualEngine(tmp_path)
+    engine.create_stream("s", SCHEMA, "ts", "stream", rules=Rules((), 3_000_000))
+    handle = engine.register("SELECT k, count(*) AS n FROM s [TUMBLE 10 SECONDS] GROUP BY k EMIT FINAL")
+    engine.append("s", [row(1, 5), row(2, 12)])
+    position = BEGINNING
+
+    def new_groups() -> list[tuple[int, int]]:
+        nonlocal position
+        changes = engine.invoker.group_changes(handle, Position.parse(position))
+        position = str(changes.position())
+        answer = [(each["k"], each["n"]) for each in engine.invoke(handle)]
+        assert all((change.row["k"], change.row["n"]) in answer for change in changes.changed)
+        return [(change.row["k"], change.row["n"]) for change in changes.changed]
+
+    assert new_groups() == []
+    assert engine.append("s", [row(1, 9)]).added == 1
+    assert new_groups() == []
+    engine.append("s", [row(2, 13)])
+    assert new_groups() == [(1, 2)]
+    assert engine.append("s", [row(1, 9)]).rejected == 1
+    assert new_groups() == []
+    engine.close()

@@ -39,7 +39,7 @@ from tureen.results.selection import Selection
 from tureen.results.stepping import open_steps_at, steps_at
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.watch import Watch
-from tureen.results.window_edges import last_step_end
+from tureen.results.window_edges import final_step_end
 from tureen.stems.table_files import read_content
 from tureen.window import WHOLE, Span
 
@@ -321,11 +321,11 @@ class Answers:
         return str(Position(snapshot.seq, marks, snapshot.pushes, self.last_step_end(query, snapshot)))
 
     def last_step_end(self, query: Query, snapshot: Snapshot) -> int | None:
-        """The end of the last step that is over; None without steps, or before the first tuple."""
+        """The end of the last step that is final; None without steps, or before the first tuple."""
         stream = next(iter(snapshot.streams.values())).stream
         if query.steps is None or (stream.clock == "stream" and stream.last_time is None):
             return None
-        return last_step_end(query.steps, self.now_of([stream]))
+        return final_step_end(query.steps, self.now_of([stream]), stream.rules)
 
     def _groups(self, selection: Selection, plans: Plans) -> pa.RecordBatch:
         with self.structure(selection.state, plans) as structure:

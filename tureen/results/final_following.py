@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.bounded_cache import BoundedCache
-from tureen.errors import Unsupported
-from tureen.position import Position
+from tureen.position import Mark, Position
+from tureen.pot.catalog import Catalog
 from tureen.query import Query
 from tureen.results.answering import Answers
 from tureen.results.final_groups import FinalGroups
@@ -20,7 +20,10 @@ from tureen.results.followed_groups import PreparedGroups
 from tureen.results.group_changes import ChangedRow, GroupChanges, GroupOutputs, in_order
 from tureen.results.group_deltas import GroupDelta, GroupIdentity, NumberedGroups
 from tureen.results.open_groups import OpenGroups, ReadTo
-from tureen.results.window_edges import next_step_end
+from tureen.results.past_state import latest_time
+from tureen.results.stream_state import StreamState
+from tureen.results.unread_places import unread_places
+from tureen.results.window_edges import final_step_end, next_step_end
 
 FOLLOWED_QUERIES = 256
 """The number of queries whose open groups a process keeps; those of others are read again."""
@@ -44,7 +47,7 @@ class FollowedFinals:
 
     def advance(self, answers: Answers, prepared: PreparedGroups, moment: ReadTo, since: ReadTo | None) -> None:
         """Go on to a moment; at the first time, start at the position of the follower."""
-        if self.open is None or self._is_behind(moment):
+        if self.open is None or self.is_behind(moment):
             self._reads.clear()
             self.open = OpenGroups(prepared.query)
             start = moment if since is None else since
@@ -62,7 +65,7 @@ class FollowedFinals:
         if len(self._reads) > KEPT_READS:
             self._reads.popleft()
 
-    def _is_behind(self, moment: ReadTo) -> bool:
+    def is_behind(self, moment: ReadTo) -> bool:
         """Whether a moment is before that of the open groups, as after a backup was restored."""
         assert self.open is not None
         return any(
@@ -85,17 +88,19 @@ class FollowedFinals:
 class FinalFollowing:
     """The followed queries with EMIT FINAL of one process."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, catalog: Catalog, answers: Answers) -> None:
         """Start without any."""
-        self._answers = answers
+        self._catalog, self._answers = catalog, answers
         self._followed: BoundedCache[str, FollowedFinals] = BoundedCache(FOLLOWED_QUERIES)
+        self._in_feeds: BoundedCache[str, FollowedFinals] = BoundedCache(FOLLOWED_QUERIES)
+        """Feeds read between positions of their own."""
 
     def read(
         self, prepare: Callable[[], PreparedGroups], since: Position | None, feed_end: Position | None
     ) -> GroupChanges:
-        """The changes since a position; those of a feed are not defined, as its positions have no punctuations."""
-        if feed_end is not None:
-            raise Unsupported("final groups are not part of a feed", hint="follow the query by itself")
+        """The changes since a position; with `feed_end`, between two positions of a feed."""
+        if since is not None and feed_end is not None:
+            return self.changes_between(prepare, since, feed_end)
         return self.changes(prepare, since)
 
     def changes(self, prepare: Callable[[], PreparedGroups], since: Position | None) -> GroupChanges:
@@ -122,6 +127,48 @@ class FinalFollowing:
             if groups is None:
                 groups = self._between(prepared, start, ReadTo.of(end))
             return GroupChanges(in_order(_changed(prepared.query, groups)), since, end, due)
+
+    def changes_between(self, prepare: Callable[[], PreparedGroups], since: Position, end: Position) -> GroupChanges:
+        """The groups of a query that became final between two positions of a feed, whose NOW is the wall clock."""
+        followed = self._in_feeds.get_once(prepare().registered.id, FollowedFinals)
+        with followed.lock:
+            prepared = prepare()
+            start, last = self._moment(prepared, since), self._moment(prepared, end)
+            due = self._due(prepared, replace(end, now=last.now))
+            is_known = FinalGroups(*prepared, self._answers.histories).knows(start.marks)
+            if not is_known:
+                groups = self._between(prepared, ReadTo({}, None), last)
+                return GroupChanges(
+                    [ChangedRow("reset", 0, {}), *in_order(_changed(prepared.query, groups))], since, end, due
+                )
+            known = None
+            # Otherwise another feed has read on.
+            if followed.open is None or not followed.is_behind(last):
+                followed.advance(self._answers, prepared, last, start)
+                known = followed.since(start)
+            groups = self._between(prepared, start, last) if known is None else known
+            return GroupChanges(in_order(_changed(prepared.query, groups)), since, end, due)
+
+    def _moment(self, prepared: PreparedGroups, position: Position) -> ReadTo:
+        """What a position of a feed means for a query: its streams, and the last step that is final then."""
+        states = {
+            stream_id: state for stream_id, state in prepared.snapshot.streams.items() if stream_id in position.marks
+        }
+        marks = {stream_id: self._mark(state, position.marks[stream_id]) for stream_id, state in states.items()}
+        steps, (stream_id, *_) = prepared.query.steps, prepared.registered.stream_ids
+        if steps is None or stream_id not in states:
+            return ReadTo(marks, None)
+        state, now = states[stream_id], position.now
+        if state.stream.clock == "stream":
+            now = latest_time(state, marks[stream_id].next_id)
+        return ReadTo(marks, None if now is None else final_step_end(steps, now, state.stream.rules))
+
+    def _mark(self, state: StreamState, mark: Mark) -> Mark:
+        """A mark with the number of the next punctuation, and without changes within a tuple."""
+        number = mark.punctuations
+        if number is None:
+            number = unread_places(self._catalog, state, mark, mark.next_id).first
+        return Mark(mark.next_id, punctuations=number)
 
     def _rest(self, prepared: PreparedGroups, position: Position) -> GroupChanges | None:
         """The rest of the changes of a read that was interrupted; None if there are none."""
@@ -159,7 +206,7 @@ class FinalFollowing:
         (state, *_) = prepared.snapshot.streams.values()
         if steps is None or end.now is None or state.stream.clock == "stream":
             return None
-        now = self._answers.now_of([state.stream])
+        now = self._answers.now_of([state.stream]) - (state.stream.rules.lateness or 0)
         return max((next_step_end(steps, now) - now) / 1_000_000, LEAST_DELAY)
 
 

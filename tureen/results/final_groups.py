@@ -93,14 +93,15 @@ class FinalGroups:
         return final | is_over
 
     def _steps(self, table: pa.Table, now: int, horizon: int | None) -> tuple[StepTimes, Mask]:
-        """The times of the step of each group, and which steps are over."""
+        """The times of the step of each group, and which steps are over, also for tuples as late as declared."""
         steps, window = self.ready.query.steps, self.ready.query.stream.window
         if steps is None:
             return StepTimes.unlimited(table.num_rows), np.zeros(table.num_rows, np.bool_)
         starts, ends = (table.column(name).cast(pa.int64()).to_numpy() for name in (STEP_START, STEP_END))
         span = window.span(now)
         lower = max((time for time in (span.begin, horizon) if time is not None), default=None)
-        _, last = whole_steps(steps, lower, span.end, now)
+        lateness = self._state(0).stream.rules.lateness or 0
+        _, last = whole_steps(steps, lower, span.end, now - lateness)
         return StepTimes(starts, ends - 1), (starts - steps.origin) // steps.slide <= last
 
     def _remove_waiting(self, final: Mask, keys: Keys, bounds: StepTimes, now: int) -> None:

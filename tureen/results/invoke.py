@@ -109,7 +109,7 @@ class Invoker:
         self.borrow_replica: Callable[[Stream, Query, int], int] | None = None
         """Finds a replica for an input of an unregistered query over a remote stream; set by what receives them."""
         self._groups = GroupFollowing(self.answers)
-        self._finals = FinalFollowing(self.answers)
+        self._finals = FinalFollowing(catalog, self.answers)
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, by default at the stream's NOW."""

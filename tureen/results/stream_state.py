@@ -81,6 +81,14 @@ class Snapshot(NamedTuple):
         """The position of the answers that are computed from it."""
         return str(self.position_at(None))
 
+    def feed_end(self, now: int) -> Position:
+        """The position of a feed that has read everything, at the wall clock: also the punctuations."""
+        marks = {
+            stream_id: Mark(state.stream.next_id, punctuations=state.punctuation_end or None)
+            for stream_id, state in self.streams.items()
+        }
+        return Position(self.seq, marks, self.pushes, now)
+
     def position_at(self, now: int | None) -> Position:
         """The position of an answer whose NOW it must tell."""
         marks = {stream_id: Mark(state.stream.next_id) for stream_id, state in self.streams.items()}

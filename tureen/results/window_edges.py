@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tureen.closed.rules import Rules
 from tureen.query import Query, RelationKind, SetOperation
 from tureen.results.segment import Segment
 from tureen.results.stream_state import StreamState
@@ -25,6 +26,11 @@ def next_edge(state: StreamState, window: Window, now: int, horizon: int | None)
 def last_step_end(steps: Steps, now: int) -> int:
     """The end of the last step that is over at `now`."""
     return steps.origin + (now - steps.width - steps.origin) // steps.slide * steps.slide + steps.width
+
+
+def final_step_end(steps: Steps, now: int, rules: Rules) -> int:
+    """The end of the last step that is final at `now`: tuples may come until the declared lateness after its end."""
+    return last_step_end(steps, now - (rules.lateness or 0))
 
 
 def next_step_end(steps: Steps, now: int) -> int:

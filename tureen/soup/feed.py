@@ -319,7 +319,7 @@ class ChangeReader:
                 "the position is not one of a feed", hint="a feed continues from the position of one of its changes"
             )
         snapshot = self._invoker.snapshot()
-        end = snapshot.position_at(self._invoker.answers.wall_clock())
+        end = snapshot.feed_end(self._invoker.answers.wall_clock())
         if position is None:
             return FeedChanges(end)
         followed = queries.followed(snapshot.streams)

@@ -84,9 +84,9 @@ class FinalTwin:
         return groups
 
     def _is_over(self, group: Group, now: datetime | None) -> bool:
-        """Whether the step of a group is over."""
-        steps = self._query.steps
-        return steps is not None and now is not None and bool(group[-1] + steps <= now)
+        """Whether the step of a group is over, also for tuples as late as declared."""
+        steps, lateness = self._query.steps, self._streams[0].lateness or timedelta(0)
+        return steps is not None and now is not None and bool(group[-1] + steps + lateness <= now)
 
     def _possible_groups(self) -> Set[Group]:
         """The groups that later tuples may join."""

@@ -14,7 +14,7 @@ class PunctuatedStream:
 
     def __init__(self, unique: Sequence[str] = (), time: str | None = None, lateness: timedelta | None = None) -> None:
         """Nothing was pushed yet."""
-        self._unique, self._time, self._lateness = tuple(unique), time, lateness
+        self._unique, self._time, self.lateness = tuple(unique), time, lateness
         self._punctuations: list[Punctuation] = []
         self._keys: list[tuple[Any, ...]] = []
         self._highest: datetime | None = None
@@ -38,15 +38,15 @@ class PunctuatedStream:
         is_known = bool(self._unique) and set(self._unique) <= known.keys()
         if is_known and tuple(known[name] for name in self._unique) in self._keys:
             return True
-        bound = self.earliest() if self._lateness is not None else None
+        bound = self.earliest() if self.lateness is not None else None
         time = known.get(self._time or "")
         return bound is not None and time is not None and time < bound
 
     def earliest(self) -> datetime | None:
         """A time before which no later row can be; None if there is none."""
         bounds = []
-        if self._time is not None and self._lateness is not None and self._highest is not None:
-            bounds.append(self._highest - self._lateness)
+        if self._time is not None and self.lateness is not None and self._highest is not None:
+            bounds.append(self._highest - self.lateness)
         for punctuation in self._punctuations:
             pattern = punctuation.where.get(self._time or "")
             if len(punctuation.where) == 1 and isinstance(pattern, Range) and pattern.low is None:
@@ -58,7 +58,7 @@ class PunctuatedStream:
         if any(matches(punctuation, row) for punctuation in self._punctuations):
             return False
         time = None if self._time is None else row[self._time]
-        if time is not None and self._lateness is not None and time < (self._highest or time) - self._lateness:
+        if time is not None and self.lateness is not None and time < (self._highest or time) - self.lateness:
             return False
         key = tuple(row[name] for name in self._unique)
         return not self._unique or None in key or key not in self._keys
