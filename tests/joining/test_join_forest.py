@@ -211,6 +211,22 @@ def test_joins_with_other_windows_have_plans_of_their_own(streams: ManualEngine)
     assert (first.operator["joins"], second.operator["joins"]) == (1, 1)
 
 
+def test_join_that_does_not_read_is_left_out(streams: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = _readers(streams)
+    _push(streams, "a", (1, 1))
+    _push(streams, "d", *[(number, 1) for number in range(10)])
+    assert (first.read(), second.read()) == (0, 0)
+    monkeypatch.setattr(join_forest, "UNTAKEN_TUPLES", 15)
+    for number in range(3):
+        _push(streams, "b", (number, 1))
+        assert first.read() == 0
+    assert first.operator["joins"] == 1
+    assert second.read() == 30
+    _push(streams, "b", (3, 1))
+    assert (first.read(), second.read()) == (0, 10)
+    assert first.operator["joins"] == 2
+
+
 def test_join_continues_when_another_one_of_its_plan_ends(streams: ManualEngine) -> None:
     first, second = _readers(streams)
     _push(streams, "a", (1, 1))

@@ -33,6 +33,9 @@ from tureen.plan_hint import LEFT_DEEP
 STATE_TUPLES = 1 << 22
 """The most tuples and intermediate results of a plan; beyond, the eddy joins without a state."""
 
+UNTAKEN_TUPLES = 1 << 20
+"""The most joined tuples that wait for a join to read; with more, the others continue without it."""
+
 INSERTED_TUPLES = 8_192
 """The most new tuples that go up a tree together."""
 
@@ -77,6 +80,11 @@ class ForestRoot:
     late: list[LateTuples] = field(default_factory=list)
     earliest: int = FOREVER
     """The time of the earliest of the tuples that led to them."""
+
+    @property
+    def untaken(self) -> int:
+        """The number of joined tuples that it has not taken yet."""
+        return sum(rows.shape[1] for rows in self.joined)
 
     def take(self) -> tuple[list[Numbers], list[LateTuples], int]:
         """What the tuples that were inserted since the last call led to."""
@@ -145,6 +153,8 @@ class JoinForest:
 
         Raises QueryFailed if there are too many tuples.
         """
+        if any(root.untaken > UNTAKEN_TUPLES for root in self._roots if root.planned is not planned):
+            self.drop()
         number = self.number_of(planned)
         root = None if number is None else self._roots[number]
         if root is not None and (root.end != begin or self.least_end(planned, end) != end):
