@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from benchmarks.cacq_state import tuple_state
 from benchmarks.report import Report
 from benchmarks.routing import GroupedFilters, Probe, alone, clauses_of, route
 from tureen.eddy import Eddy, Policy, Random, Tickets, Work, consumed, eliminated, optimal, weighted, worst
@@ -74,12 +75,19 @@ class CacqFindings:
     """Tuples per second by number of queries and method of filtering."""
     sources: Mapping[int, Mapping[str, float]]
     """The same by number of sources."""
+    state: Mapping[int, Mapping[str, float]]
+    """The same by bits of tuple state, and by coding."""
 
 
 def measure(report: Report) -> CacqFindings:
     """Run all experiments; each is verified before anything is counted or timed."""
     return CacqFindings(
-        routing(report), adaptation(report), arrivals(report), many_queries(report), many_sources(report)
+        routing(report),
+        adaptation(report),
+        arrivals(report),
+        many_queries(report),
+        many_sources(report),
+        tuple_state(report),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks.cacq import BIN, EVERY, ROUTED, CacqFindings
+from benchmarks.cacq_state import QUERIES
 from benchmarks.plot import Curves, draw_bars, draw_curves
 from benchmarks.report import Report
 
@@ -14,6 +15,7 @@ def plot(findings: CacqFindings, report: Report) -> None:
     for name, title, x, rates in (
         ("cacq-queries.svg", "Throughput by number of queries", "queries", findings.queries),
         ("cacq-sources.svg", "Throughput by number of sources, 512 queries", "sources", findings.sources),
+        ("cacq-state.svg", f"Throughput by size of tuple state, {QUERIES} queries", "bits for a tuple", findings.state),
     ):
         draw_curves(report.plot(name, title), title, curves_by_method(rates), x=x, y="tuples/s", base=2)
     title = "Filters that a tuple visits, by routing scheme"

@@ -81,7 +81,21 @@ PAPERS: dict[str, tuple[PaperFigure, ...]] = {
     ),
     "CACQ: continuously adaptive continuous queries": (
         PaperFigure("cacq-queries.svg", "Throughput", "Throughput falls slowly with the number of queries."),
-        PaperFigure("cacq-sources.svg", "Sources", "Throughput falls with the number of sources."),
+        PaperFigure(
+            "cacq-sources.svg",
+            "Sources",
+            "Throughput falls with the number of sources.",
+            "The queries are spread over the sources, so that each has fewer; blocks of tuples hide the cost of a "
+            "source.",
+        ),
+        PaperFigure(
+            "cacq-state.svg",
+            "Tuple state",
+            "With few queries, throughput falls as each tuple carries more bits of state, less and less steeply: it is "
+            "bound by the memory that tuples take.",
+            "A bitmap for each tuple falls in the same way. The engine keeps one for each distinct set of queries, or "
+            "pairs of a tuple and a query where there are few, so that its state hardly depends on the bits.",
+        ),
         PaperFigure(
             "cacq-routing.svg",
             "Routing",
@@ -95,8 +109,16 @@ PAPERS: dict[str, tuple[PaperFigure, ...]] = {
             "Tickets, workload 1",
             "A new filter has no tickets; seconds later, selective filters that many queries apply have most of them.",
         ),
-        PaperFigure("cacq-tickets-2.svg", "Tickets, workload 2", "Filters of equal value get equally many tickets."),
-        PaperFigure("cacq-tickets-3.svg", "Tickets, workload 3", "More selective predicates get more tickets."),
+        PaperFigure(
+            "cacq-tickets-2.svg",
+            "Tickets, workload 2",
+            "Of filters with one selectivity, those that apply more predicates get more tickets.",
+        ),
+        PaperFigure(
+            "cacq-tickets-3.svg",
+            "Tickets, workload 3",
+            "As in workload 2, with slightly more tickets for more selective predicates.",
+        ),
         PaperFigure(
             "cacq-join-queries.svg",
             "Stocks and articles",
@@ -107,6 +129,36 @@ PAPERS: dict[str, tuple[PaperFigure, ...]] = {
             "cacq-join-functions.svg",
             "Expensive selections",
             "Functions are called once per quote before the join; a plan that joins first calls them for each article.",
+        ),
+    ),
+    "PWJoin: joins of punctuated streams with windows": (
+        PaperFigure(
+            "pwjoin-state-1.svg",
+            "Fig. 8, 1 s",
+            "The state of PWJoin is smaller than that of a window join, the more so the larger the window is; equation "
+            "(1) of its section 5 estimates it.",
+        ),
+        PaperFigure("pwjoin-state-5.svg", "Fig. 8, 5 s", "The same with a window of 5 s."),
+        PaperFigure(
+            "pwjoin-state-15.svg",
+            "Fig. 8, 15 s",
+            "With 15 s the window join has several times as many tuples; PJoin, without windows, about as many as "
+            "PWJoin.",
+        ),
+        PaperFigure(
+            "pwjoin-rate.svg",
+            "Fig. 9",
+            "With 5 s the window join is slightly faster; with 15 s PWJoin is clearly faster, because it probes a "
+            "smaller state.",
+            "A probe of an index by key does not take longer in a larger state, so that the window join stays a little "
+            "faster.",
+        ),
+        PaperFigure("pwjoin-irrelevant.svg", "Fig. 10", "Irrelevant punctuations cost little."),
+        PaperFigure("pwjoin-propagation.svg", "Fig. 11", "PWJoin has more punctuations out than PJoin at all times."),
+        PaperFigure(
+            "pwjoin-one-sided.svg",
+            "Fig. 12",
+            "With punctuations in one stream alone, PJoin has none out, and PWJoin has them regularly.",
         ),
     ),
     "JIT: just-in-time processing of continuous queries": (

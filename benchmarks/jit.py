@@ -73,6 +73,14 @@ FIGURES: dict[str, tuple[Workload, str, Sequence[float]]] = {
 }
 """For each figure its workload, and the parameter that varies."""
 
+AXES = {
+    "minutes": "window, minutes",
+    "rate": "tuples per second of a source",
+    "sources": "sources",
+    "values": "values of a column",
+}
+"""What the axis of a varied parameter says."""
+
 Arrivals = Sequence[tuple[int, NewTuples]]
 """Blocks of tuples, each with the number of its source."""
 
@@ -263,5 +271,5 @@ def plot(figures: Mapping[str, Curves], report: Report) -> None:
     """Draw a plot for each figure."""
     for title, curves in figures.items():
         name = title.split(":")[0].removeprefix("Fig. ")
-        text = f"JIT {title}; without feedback / with it"
-        draw_curves(report.plot(f"jit-{name}.svg", text), text, curves, x=title.split(", ")[-1], y="times")
+        text = f"JIT {title}: how many times less with feedback"
+        draw_curves(report.plot(f"jit-{name}.svg", text), text, curves, x=AXES[title.split(", ")[-1]], y="times less")

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from textwrap import fill
 from typing import Any
+
+MOST_LABELS = 3
+"""The most labels of a legend within a plot."""
+LEGEND_ROW = 0.2
+"""The height of a row of a legend below a plot, in inches."""
+TITLE_LENGTH = 64
+"""The length from which on a title has several lines."""
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]
 
@@ -15,12 +24,18 @@ def draw(path: Path, title: str, *painters: Callable[[Any], None], width: float 
     # Imported only for plotting: measuring does not need it.
     matplotlib = import_module("matplotlib")
     figure = import_module("matplotlib.figure").Figure(figsize=(width, height * len(painters)), layout="constrained")
+    # A legend of many labels would cover the curves.
+    below = partial(figure.legend, loc="outside lower center", ncols=2)
     panels = figure.subplots(len(painters), sharex=True, squeeze=False)[:, 0]
     for axes, paint in zip(panels, painters, strict=True):
         paint(axes)
         axes.grid(alpha=0.3)
-        axes.legend(frameon=False, fontsize="small")
-    panels[0].set_title(title)
+        labels = axes.get_legend_handles_labels()[1]
+        is_crowded = len(painters) == 1 and len(labels) > MOST_LABELS
+        if is_crowded:
+            figure.set_figheight(height + LEGEND_ROW * -(-len(labels) // 2))
+        (below if is_crowded else axes.legend)(frameon=False, fontsize="small")
+    panels[0].set_title(fill(title, TITLE_LENGTH), fontsize="medium" if len(title) > TITLE_LENGTH else None)
     # Texts stay texts, and the same numbers give the same file.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tureen"}):
         figure.savefig(path, format="svg", metadata={"Date": None})
