@@ -31,13 +31,10 @@ import pyarrow as pa
 from benchmarks.psoup_response import COMPLETE, NOMAT, PARTIAL, Curves, InvocationPlan, in_turns, mean_curves
 from benchmarks.psoup_workload import INEQUALITIES, SIGNS, constant
 from benchmarks.workload import SCHEMA, START, tuples
-from tureen.joining.joined_rows import JoinedRows
 from tureen.pipeline import join_keeping
 from tureen.pot.queries import Registered
 from tureen.results.answer import Answer, Bounds
-from tureen.results.gather import StreamMatches
 from tureen.results.join_answers import JoinAnswer
-from tureen.results.join_inputs import StreamInput
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.joined import JoinedMatches
 from tureen.results.ready import Ready
@@ -166,38 +163,27 @@ class JoinPot:
                         assert answer.kept.join.progress == arrived, "the join owes tuples"
 
 
-@dataclass(frozen=True)
-class WindowPairs:
-    """Where the joined tuples of a window are."""
-
-    streams: Sequence[StreamMatches]
-    rows: JoinedRows
-    times: npt.NDArray[np.int64]
-
-
 class CompleteJoins:
     """PSoup-C beside a pot: it stores the joined tuples of the pot's queries in their windows."""
 
     def __init__(self, pot: JoinPot) -> None:
         """Start without results."""
         self._pot = pot
-        self._pairs: dict[str, WindowPairs] = {}
+        self._stored: dict[str, JoinedMatches] = {}
 
     def take(self, now: int) -> None:
         """Store the joined tuples of all windows at `now`."""
         for handles in self._pot.handles[PARTIAL].values():
             for handle in handles:
                 _, matches = self._pot.matches(handle, now)
-                streams = [cast(StreamInput, entry)._matches for entry in matches.inputs]
-                self._pairs[handle] = WindowPairs(streams, matches.in_order, matches.times)
+                self._stored[handle] = JoinedMatches(matches.inputs, matches.in_order, matches.times)
 
     def invoke(self, size: int, query: int, now: int) -> Answer:
         """The answer as `Invoker` returns it, except for where the joined tuples come from."""
         handle = self._pot.handles[PARTIAL][size][query]
-        pairs = self._pairs[handle]
+        matches = self._stored[handle]
 
         def copy(_: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> Answer:
-            matches = JoinedMatches([StreamInput(stream) for stream in pairs.streams], pairs.rows, pairs.times)
             table = ready.finish(matches.table(ready.fields))
             return Answer(table, Bounds.of(now - size + 1, now), snapshot.position, complete=True)
 

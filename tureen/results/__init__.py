@@ -9,6 +9,7 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
   functions
 * `join_answers.py`, `join_inputs.py`, `joined.py`, `combined_rows.py`: joins and queries within queries;
   `join_changes.py`, `flat_join.py`: the rows that joined the answer of a join
+* `first_joined.py`: the first rows of a join with LIMIT
 * `kept_rows.py`: rows of a join from its join runs; `kept_join_groups.py`: groups of them;
   `new_joined_tuples.py`: joined tuples of new tuples
 * `lateral_values.py`: subqueries that use columns of the query around them

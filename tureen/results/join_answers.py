@@ -14,7 +14,7 @@ import pyarrow as pa
 from tureen.aggregates.expression_values import with_now
 from tureen.eddy.costly_factors import JoinPlacement
 from tureen.errors import DamagedFile, LimitExceeded, QueryFailed
-from tureen.join import Join, JoinTree, leaves
+from tureen.join import InnerJoin, Join, JoinTree, leaves
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import JoinInput
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
@@ -25,6 +25,7 @@ from tureen.query import RelationKind, block_column
 from tureen.results.axis import TimeAxis
 from tureen.results.combined_rows import combine
 from tureen.results.costly_inputs import after_join, costly_inputs, note_fan_outs, placements_of
+from tureen.results.first_joined import first_joined
 from tureen.results.grouped import groups_of_rows
 from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_inputs import StreamInput, TableInput, rows_satisfying
@@ -97,7 +98,7 @@ class JoinAnswer:
         now = self.now if query.uses_now else None
         parts = self._with_kept(ready, self._kept_groups) if ready.uses_kept_partials else None
         if parts is None:
-            matches = self._matches(ready)
+            matches = self._matches(ready, ready.first_rows)
             stepping = None if query.steps is None else self.stepping(query.steps)
             steps_of = None if stepping is None else lambda _: stepping.of_each(matches.times - stepping.steps.origin)
             rows, steps = rows_in_steps(matches, ready.fields, now, query.at_now, steps_of)
@@ -108,14 +109,15 @@ class JoinAnswer:
         table = parts[0] if query.grouping.sets is None else rows_of_sets(query.grouping, parts)
         return table if now is None else with_now(table, now)
 
-    def _matches(self, ready: ReadyJoin) -> JoinedMatches:
+    def _matches(self, ready: ReadyJoin, first: int | None = None) -> JoinedMatches:
+        """The joined rows; with `first`, only so many of them, in order."""
         matches = self._with_kept(ready, self._kept_matches)
         if matches is None:
             self.kept = None
-            matches = self._placed(ready)
-        return matches
+            matches = self._placed(ready, first)
+        return matches if first is None else matches.first(first)
 
-    def _placed(self, ready: ReadyJoin) -> JoinedMatches:
+    def _placed(self, ready: ReadyJoin, first: int | None) -> JoinedMatches:
         """The joined rows; factors with user functions are evaluated before or after the join."""
         costly = costly_inputs(ready)
         self.placements = placements_of(ready, costly, self.leaves)
@@ -123,7 +125,7 @@ class JoinAnswer:
         noted: tuple[list[Any], ...] = self.spans, self.horizons, self.step_spans, self.complete
         sizes = [len(entries) for entries in noted]
         try:
-            return self._joined(ready, costly, later)
+            return self._joined(ready, costly, later, first)
         except LimitExceeded:
             raise
         except QueryFailed:
@@ -132,14 +134,25 @@ class JoinAnswer:
             for entries, size in zip(noted, sizes, strict=True):
                 del entries[size:]
             # A call that raises counts only for a tuple with a partner.
-            return self._joined(ready, costly, costly)
+            return self._joined(ready, costly, costly, first)
 
-    def _joined(self, ready: ReadyJoin, costly: Sequence[int], later: Sequence[int]) -> JoinedMatches:
+    def _joined(
+        self, ready: ReadyJoin, costly: Sequence[int], later: Sequence[int], first: int | None
+    ) -> JoinedMatches:
         placed = after_join(ready, later) if later else ready
         inputs = [self._input(entry, is_whole=number not in later) for number, entry in enumerate(placed.inputs)]
-        matches = self._evaluated(placed, inputs, placed.query.source)
+        matches = None if first is None or costly else self._first(placed.query.source, inputs, first)
+        if matches is None:
+            matches = self._evaluated(placed, inputs, placed.query.source)
         note_fan_outs(ready, costly, {number: len(inputs[number]) for number in costly}, self.joined)
         return matches
+
+    def _first(self, tree: JoinTree, inputs: Sequence[JoinInput], count: int) -> JoinedMatches | None:
+        """The first rows of an inner join of streams; None if all tuples have to be joined."""
+        streams = [entry for entry in inputs if isinstance(entry, StreamInput)]
+        if not isinstance(tree, InnerJoin) or len(streams) < len(inputs) or tree.sides != tuple(range(len(inputs))):
+            return None
+        return first_joined(streams, tree, self.now, self.limits, count)
 
     def _with_kept(
         self, ready: ReadyJoin, use: Callable[[ReadyJoin, StreamJoinOfQuery, KeptRows], Result | None]

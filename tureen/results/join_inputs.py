@@ -33,7 +33,7 @@ class StreamInput:
 
     def __init__(self, matches: StreamMatches, indexes: KeyIndexes | None = None) -> None:
         """Join these tuples; with `indexes`, by key where that is cheaper."""
-        self._matches = matches
+        self.matches = matches
         self._size = len(matches)
         self._columns: dict[str, pa.Array] = {}
         self._indexes = indexes
@@ -43,10 +43,14 @@ class StreamInput:
         """The number of tuples."""
         return self._size
 
+    def of_part(self, matches: StreamMatches) -> StreamInput:
+        """An input of some of its tuples."""
+        return StreamInput(matches, self._indexes)
+
     def column(self, name: str) -> pa.Array:
         """A column of all tuples."""
         if name not in self._columns:
-            self._columns[name] = self._matches.column(name)
+            self._columns[name] = self.matches.column(name)
         return self._columns[name]
 
     def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
@@ -63,12 +67,12 @@ class StreamInput:
     @cached_property
     def times(self) -> Numbers:
         """The times of all tuples."""
-        return times_of(self.column(self._matches.schema.time_column))
+        return times_of(self.column(self.matches.schema.time_column))
 
     @cached_property
     def ids(self) -> Numbers:
         """The tuple ids."""
-        parts = [hit.segment.ids_at(hit.positions()) for hit in self._matches.hits]
+        parts = [hit.segment.ids_at(hit.positions()) for hit in self.matches.hits]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def times_at(self, rows: Numbers) -> Numbers:
@@ -83,17 +87,17 @@ class StreamInput:
         """Some tuples, by their positions in their segments."""
         if self._asked is None or self._asked[0] is not rows:
             # Times, ids and columns are mostly asked for of the same rows.
-            self._asked = rows, placed_rows(self._matches, rows)
+            self._asked = rows, placed_rows(self.matches, rows)
         return self._asked[1]
 
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Tuples by key, from the indexes of the segments."""
-        if self._indexes is None or len(valid) * len(self._matches.hits) * PROBE_COST > self._size:
+        if self._indexes is None or len(valid) * len(self.matches.hits) * PROBE_COST > self._size:
             return None
         probes = ProbeKeys.in_hash_order(keys, valid)
         probing, rows = [], []
         begin = 0
-        for hit in self._matches.hits:
+        for hit in self.matches.hits:
             keys_at, positions = self._indexes.of_run(hit.run, columns).find(probes)
             numbers, is_hit = numbers_of(hit, positions)
             probing.append(keys_at[is_hit])
@@ -105,13 +109,13 @@ class StreamInput:
         """Some of the tuples, in ascending order of their numbers."""
         hits = []
         begin = 0
-        for hit in self._matches.hits:
+        for hit in self.matches.hits:
             end = begin + len(hit.rows)
             inside = rows[np.searchsorted(rows, begin) : np.searchsorted(rows, end)] - begin
             if len(inside):
                 hits.append(Hits(hit.segment, hit.run, hit.rows[inside], np.searchsorted(inside, hit.starts)))
             begin = end
-        return StreamMatches(self._matches.schema, hits)
+        return StreamMatches(self.matches.schema, hits)
 
 
 def numbers_of(hit: Hits, positions: Numbers) -> tuple[Numbers, Flags]:

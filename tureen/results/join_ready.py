@@ -51,6 +51,14 @@ class ReadyJoin:
     light = False
 
     @cached_property
+    def first_rows(self) -> int | None:
+        """How many of the joined rows its answer is computed from, in their order; None for all of them."""
+        query = self.query
+        if query.limit is None or query.grouping is not None or query.steps is not None or query.at_now is not None:
+            return None
+        return query.offset + query.limit if self.finish.sql is None and not query.overs else None
+
+    @cached_property
     def uses_kept_partials(self) -> bool:
         """Whether its groups can be computed from partial aggregates of join runs: not in steps or windows of rows."""
         part = self.stream_join

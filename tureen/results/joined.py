@@ -32,6 +32,13 @@ class JoinedMatches:
         """The number of rows."""
         return len(self.rows)
 
+    def first(self, count: int) -> JoinedMatches:
+        """The first rows, in order."""
+        if len(self) <= count:
+            return self
+        numbers = np.arange(count)
+        return JoinedMatches(self.inputs, self.in_order.take(numbers), self.times[:count])
+
     def table(self, fields: pa.Schema) -> pa.Table:
         """Columns of the rows, in order."""
         if not len(self) and fields.names:

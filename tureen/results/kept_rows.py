@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ from tureen.results.join_inputs import Ids, StreamInput, matches_within, numbers
 from tureen.results.joined import JoinedMatches
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.new_joined_tuples import Times, id_limits, join_new
-from tureen.results.placed_tuples import PlacedTuples
+from tureen.results.placed_tuples import TuplePlaces, find_tuples, placed_by_id
 from tureen.results.segment import Hits, Segment
 from tureen.results.selection import Selection
 from tureen.stems.join_run import JoinedTuples, OpenJoinRun, concatenated
@@ -39,13 +38,6 @@ SPARSE = 16
 
 Selected = npt.NDArray[np.int32]
 """The numbers of the rows of a join run that satisfy the clauses of a query."""
-
-
-class TuplePlaces(NamedTuple):
-    """Where tuples are: the numbers of their segments, and their numbers within these; -1 if they were dropped."""
-
-    segments: Numbers
-    rows: Numbers
 
 
 class ClauseRows:
@@ -117,7 +109,7 @@ class KeptRows:
     def matches(self, tuples: JoinedTuples) -> JoinedMatches:
         """Joined tuples as matches, in the order that they have, if the query has no other inputs."""
         of_query = {
-            number: _placed(selection, ids)
+            number: placed_by_id(selection.state.stream.schema, selection.state.segments, ids)
             for number, selection, ids in zip(self.numbers, self.selections, tuples.ids, strict=True)
         }
         rows = JoinedRows(dict.fromkeys(self.numbers, np.arange(len(tuples))), len(tuples))
@@ -135,7 +127,7 @@ class KeptRows:
         """The rows of a join run that satisfy the clauses, in the windows or not; without those of dropped tuples."""
         rows, tuples = self._selected(number), self.runs[number].tuples
         for selection, ids in zip(self.selections, tuples.ids, strict=True):
-            exists = _find(selection.state.segments, ids[rows]).segments >= 0
+            exists = find_tuples(selection.state.segments, ids[rows]).segments >= 0
             rows = rows if exists.all() else rows[exists]
         return rows, tuples.take(rows)
 
@@ -159,7 +151,7 @@ class KeptRows:
 
     def _in_windows(self, tuples: JoinedTuples) -> JoinedTuples:
         for number, selection in enumerate(self.selections):
-            inside = _within(selection, _find(selection.state.segments, tuples.ids[number]))
+            inside = _within(selection, find_tuples(selection.state.segments, tuples.ids[number]))
             if not inside.all():
                 tuples = tuples.take(inside)
         return tuples
@@ -188,7 +180,7 @@ def _select(tuples: JoinedTuples, selections: Sequence[Selection]) -> Selected:
     for selection, ids in zip(selections, tuples.ids, strict=True):
         if not selection.selector.clause:
             continue
-        places = _find(selection.state.segments, ids[rows])
+        places = find_tuples(selection.state.segments, ids[rows])
         satisfies = np.zeros(len(rows), np.bool_)
         for number, inside in _by_segment(places):
             segment = selection.state.segments[number]
@@ -197,31 +189,6 @@ def _select(tuples: JoinedTuples, selections: Sequence[Selection]) -> Selected:
             satisfies[inside] = flags[places.rows[inside]]
         rows = rows[satisfies]
     return rows
-
-
-def _placed(selection: Selection, ids: Numbers) -> PlacedTuples:
-    """Tuples by id, all of which exist."""
-    places, segments = _find(selection.state.segments, ids), selection.state.segments
-    sizes = np.array([segment.rows for segment in segments], np.int64)
-    positions = (np.cumsum(sizes) - sizes)[places.segments] + places.rows
-    return PlacedTuples.among(selection.state.stream.schema, segments, positions)
-
-
-def _find(segments: Sequence[Segment], ids: Numbers) -> TuplePlaces:
-    """Where the tuples with these ids are; segments are in order of their first ids."""
-    if len(segments) == 1:
-        rows = segments[0].positions_of(ids)
-        return TuplePlaces(np.where(rows < 0, -1, 0), rows)
-    first_ids = [segment.first_id for segment in segments]
-    numbers = np.searchsorted(first_ids, ids, side="right") - 1
-    if len(ids) and (number := int(numbers[0])) >= 0 and (numbers == number).all():
-        rows = segments[number].positions_of(ids)
-    else:
-        rows = np.full(len(ids), -1)
-        for number in np.unique(numbers[numbers >= 0]).tolist():
-            inside = numbers == number
-            rows[inside] = segments[number].positions_of(ids[inside])
-    return TuplePlaces(np.where(rows < 0, -1, numbers), rows)
 
 
 def _by_segment(places: TuplePlaces) -> list[tuple[int, Numbers]]:
@@ -240,7 +207,7 @@ def _within(selection: Selection, places: TuplePlaces) -> Flags:
 
 def _matches_of(selection: Selection, ids: Numbers) -> tuple[StreamMatches, Numbers]:
     """Tuples as matches, each once, and the number of each of them among these."""
-    places = _find(selection.state.segments, ids)
+    places = find_tuples(selection.state.segments, ids)
     numbers = np.empty(len(ids), np.int64)
     hits = []
     before = 0
@@ -258,7 +225,7 @@ def _matches_of(selection: Selection, ids: Numbers) -> tuple[StreamMatches, Numb
 
 def _numbers_in(selection: Selection, matches: StreamMatches, ids: Numbers) -> Numbers:
     """The numbers of tuples among all matches of a selection."""
-    places = _find(selection.state.segments, ids)
+    places = find_tuples(selection.state.segments, ids)
     numbers = np.empty(len(ids), np.int64)
     begins = np.cumsum([0, *(len(hit.rows) for hit in matches.hits)]).tolist()
     of_segment = {id(hit.segment): (hit, begin) for hit, begin in zip(matches.hits, begins, strict=False)}

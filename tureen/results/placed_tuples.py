@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,13 @@ from tureen.results.gather_kernels import locate, pick
 from tureen.results.segment import Hits, Segment
 from tureen.schema import Schema
 from tureen.stems.run import Addresses
+
+
+class TuplePlaces(NamedTuple):
+    """Where tuples are: the numbers of their segments, and their numbers within these; -1 if they were dropped."""
+
+    segments: Numbers
+    rows: Numbers
 
 
 class PlacedTuples:
@@ -166,6 +173,29 @@ def placed_rows(matches: StreamMatches, rows: Numbers) -> PlacedTuples:
         if len(inside):
             positions[inside] = first + _positions(hits[number], rows[inside] - begins[number])
     return PlacedTuples.among(matches.schema, segments, positions)
+
+
+def placed_by_id(schema: Schema, segments: Sequence[Segment], ids: Numbers) -> PlacedTuples:
+    """Tuples by id, all of which exist."""
+    places = find_tuples(segments, ids)
+    return PlacedTuples.among(schema, segments, _first_positions(segments)[places.segments] + places.rows)
+
+
+def find_tuples(segments: Sequence[Segment], ids: Numbers) -> TuplePlaces:
+    """Where the tuples with these ids are; segments are in order of their first ids."""
+    if len(segments) == 1:
+        rows = segments[0].positions_of(ids)
+        return TuplePlaces(np.where(rows < 0, -1, 0), rows)
+    first_ids = [segment.first_id for segment in segments]
+    numbers = np.searchsorted(first_ids, ids, side="right") - 1
+    if len(ids) and (number := int(numbers[0])) >= 0 and (numbers == number).all():
+        rows = segments[number].positions_of(ids)
+    else:
+        rows = np.full(len(ids), -1)
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            inside = numbers == number
+            rows[inside] = segments[number].positions_of(ids[inside])
+    return TuplePlaces(np.where(rows < 0, -1, numbers), rows)
 
 
 def _positions(hit: Hits, numbers: Numbers) -> Numbers:
