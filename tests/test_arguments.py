@@ -22,6 +22,7 @@ from tureen.pot.streams import create_stream
 from tureen.predicate import Opaque
 from tureen.schema import Schema
 from tureen.soup.served_soup import ServedSoup
+from tureen.soup.standing import Following
 from tureen.window import Now, to_micros
 
 
@@ -109,10 +110,10 @@ def test_invalid_names_are_rejected_by_all_methods(soup: tureen.Soup, bad: Any) 
         soup.query,
         soup.template,
         calls.template_numbers,
-        lambda name: calls.changes(name, None, None),
+        lambda name: calls.changes(name, Following()),
         lambda name: calls.answer(name, None, None, None),
         lambda name: calls.why(name, "TRUE", None, 1),
-        lambda name: calls.template_changes(name, None, None),
+        lambda name: calls.template_changes(name, Following()),
         lambda name: soup.replace_table(name, []),
     ):
         with pytest.raises(TureenError):

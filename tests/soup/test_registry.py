@@ -16,6 +16,7 @@ from tureen.results.invoke import Invoker
 from tureen.schema import Schema
 from tureen.soup.registry import Registry
 from tureen.soup.served_soup import ServedSoup
+from tureen.soup.standing import Following
 from tureen.soup.templates import Templates
 
 SQL = "SELECT a FROM s WHERE a > {}"
@@ -147,13 +148,13 @@ def test_a_soup_acts_for_several_owners(soup: tureen.Soup) -> None:
         lambda: bob.query(query.id),
         lambda: bob.calls.answer(query.id, None, None, None),
         lambda: bob.calls.explain(query.id),
-        lambda: bob.calls.changes(query.id, None, None),
+        lambda: bob.calls.changes(query.id, Following()),
         lambda: bob.calls.unregister(query.id),
         lambda: bob.share(query.id),
         lambda: bob.template(rules.id),
         lambda: bob.query(f"{rules.id}.0"),
         lambda: bob.calls.answer(f"{rules.id}.0", None, None, None),
-        lambda: bob.calls.template_changes(rules.id, None, 0),
+        lambda: bob.calls.template_changes(rules.id, Following(timeout=0)),
         lambda: bob.calls.unregister(f"{rules.id}.0"),
         lambda: bob.calls.unregister_template(rules.id),
         lambda: bob.share(rules.id),

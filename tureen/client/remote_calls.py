@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any
 
 from tureen.arguments import check_count, check_moment, check_text, check_timeout
@@ -15,6 +14,7 @@ from tureen.client.row_types import RowTypes
 from tureen.client.row_upload import TemplateRows
 from tureen.client.transport import ARROW, Request, Transport
 from tureen.results.answer import Answer, Change
+from tureen.soup.standing import Following
 from tureen.why.explanation import MAX_LIMIT, Explanation
 from tureen.why.explanation_json import from_json
 
@@ -73,50 +73,28 @@ class RemoteCalls:
 
     # Changes
 
-    def changes(
-        self,
-        handle: str,
-        since: str | None,
-        timeout: float | None,
-        on: str | None = None,
-        hold: str | None = None,
-        *,
-        punctuations: bool = False,
-    ) -> Iterator[Change]:
+    def changes(self, handle: str, asked: Following) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
-        chosen = {"punctuations": "true"} if punctuations else {}
-        return self._follow(f"{_query_path(handle)}/changes", since, timeout, on, hold, chosen)
+        return self._follow(f"{_query_path(handle)}/changes", asked)
 
-    def template_changes(
-        self,
-        handle: str,
-        since: str | None,
-        timeout: float | None,
-        on: str | None = None,
-        hold: str | None = None,
-    ) -> Iterator[Change]:
+    def template_changes(self, handle: str, asked: Following) -> Iterator[Change]:
         """Follow all queries of a template; see `QueryTemplate.changes`."""
-        return self._follow(f"{_template_path(handle)}/changes", since, timeout, on, hold)
+        return self._follow(f"{_template_path(handle)}/changes", asked)
 
     def feed(self, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries and templates; see `AnySoup.feed`."""
-        return self._follow("/v1/changes", since, timeout)
+        return self._follow("/v1/changes", Following(since, timeout))
 
-    def _follow(
-        self,
-        path: str,
-        since: str | None,
-        timeout: float | None,
-        on: str | None = None,
-        hold: str | None = None,
-        chosen: Mapping[str, str] = MappingProxyType({}),
-    ) -> Iterator[Change]:
+    def _follow(self, path: str, asked: Following) -> Iterator[Change]:
         """The events of a path; a lost connection is reopened and continues after the last change."""
-        if since is not None:
-            check_text(since, "a position")
-        turns = {name: check_text(text, name) for name, text in (("on", on), ("hold", hold)) if text is not None}
-        params = {**turns, **chosen}
-        return EventFeed(self._transport, path, since, check_timeout(timeout), self._types, params).changes()
+        if asked.since is not None:
+            check_text(asked.since, "a position")
+        turns = (("on", asked.on), ("hold", asked.hold))
+        params = {name: check_text(text, name) for name, text in turns if text is not None}
+        if asked.punctuations:
+            params["punctuations"] = "true"
+        seconds = check_timeout(asked.timeout)
+        return EventFeed(self._transport, path, asked.since, seconds, self._types, params).changes()
 
     # Templates
 

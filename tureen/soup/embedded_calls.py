@@ -17,6 +17,7 @@ from tureen.results.followers import Followers, News
 from tureen.soup.feed import ChangeBatch, ChangeReader, FeedFollower, QueryFollower
 from tureen.soup.group_batches import GroupReader
 from tureen.soup.open_pot import OpenPot
+from tureen.soup.standing import Following
 from tureen.soup.turns import change_choice
 from tureen.soup.waiting import follow
 from tureen.why.asking import explain_tuples
@@ -124,20 +125,11 @@ class EmbeddedCalls:
         pot = self._pot.components
         return ChangeReader(pot.catalog, pot.invoker, pot.templates, self._owner, self._check_visible)
 
-    def changes(
-        self,
-        handle: str,
-        since: str | None,
-        timeout: float | None,
-        on: str | None = None,
-        hold: str | None = None,
-        *,
-        punctuations: bool = False,
-    ) -> Iterator[Change]:
+    def changes(self, handle: str, asked: Following) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
-        seconds, reader = check_timeout(timeout), self.change_reader
-        groups = GroupReader(change_choice(on, hold))
-        first = reader.query(handle, since, groups, punctuations=punctuations)
+        seconds, reader = check_timeout(asked.timeout), self.change_reader
+        groups, punctuations = GroupReader(change_choice(asked.on, asked.hold)), asked.punctuations
+        first = reader.query(handle, asked.since, groups, punctuations=punctuations)
         return self._follow_with(lambda: reader.follower(handle, groups, punctuations=punctuations), first, seconds)
 
     def _follow_with(
@@ -166,17 +158,10 @@ class EmbeddedCalls:
         """Sums over the operators of followed joins."""
         return self._pot.components.invoker.followers.joins.counts()
 
-    def template_changes(
-        self,
-        handle: str,
-        since: str | None,
-        timeout: float | None,
-        on: str | None = None,
-        hold: str | None = None,
-    ) -> Iterator[Change]:
+    def template_changes(self, handle: str, asked: Following) -> Iterator[Change]:
         """Follow all queries of a template; see `QueryTemplate.changes`."""
-        groups = GroupReader(change_choice(on, hold))
-        return self._follow(lambda at: self.change_reader.template(handle, at, groups), since, timeout)
+        groups = GroupReader(change_choice(asked.on, asked.hold))
+        return self._follow(lambda at: self.change_reader.template(handle, at, groups), asked.since, asked.timeout)
 
     def feed(self, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries and templates; see `AnySoup.feed`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, overload
+from typing import Any, NamedTuple, Protocol, overload
 
 from tureen.errors import Unsupported
 from tureen.handle import member_handle
@@ -51,6 +51,16 @@ class RegisteredQuery(Protocol):
         """The language of its text."""
 
 
+class Following(NamedTuple):
+    """What a follower asks for, as the arguments of `StandingQuery.changes`."""
+
+    since: str | None = None
+    timeout: float | None = None
+    on: str | None = None
+    hold: str | None = None
+    punctuations: bool = False
+
+
 class HandleCalls(Protocol):
     """The calls that handles make: to an embedded pot, or to a server."""
 
@@ -60,16 +70,7 @@ class HandleCalls(Protocol):
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
         """Invoke a query; see `StandingQuery.invoke`."""
 
-    def changes(
-        self,
-        handle: str,
-        since: str | None,
-        timeout: float | None,
-        on: str | None = None,
-        hold: str | None = None,
-        *,
-        punctuations: bool = False,
-    ) -> Iterator[Change]:
+    def changes(self, handle: str, asked: Following) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
 
     def explain(self, handle: str) -> dict[str, Any]:
@@ -95,14 +96,7 @@ class HandleCalls(Protocol):
     ) -> int:
         """Unregister queries of a template; see `QueryTemplate.remove`."""
 
-    def template_changes(
-        self,
-        handle: str,
-        since: str | None,
-        timeout: float | None,
-        on: str | None = None,
-        hold: str | None = None,
-    ) -> Iterator[Change]:
+    def template_changes(self, handle: str, asked: Following) -> Iterator[Change]:
         """Follow all queries of a template; see `QueryTemplate.changes`."""
 
     def explain_template(self, handle: str) -> dict[str, Any]:
@@ -164,7 +158,7 @@ class StandingQuery:
         With `punctuations=True`, the promises that the query's streams make about its rows come among them: such a
         change has a `punctuation`, and its row is None.
         """
-        return self._calls.changes(self.id, since, timeout, on, hold, punctuations=punctuations)
+        return self._calls.changes(self.id, Following(since, timeout, on, hold, punctuations))
 
     def explain(self) -> dict[str, Any]:
         """How this query is answered."""
@@ -262,7 +256,7 @@ class QueryTemplate(Sequence[StandingQuery]):
         """
         if punctuations:
             raise Unsupported("the changes of a template have no punctuations", hint="follow one of its queries")
-        return self._calls.template_changes(self.id, since, timeout, on, hold)
+        return self._calls.template_changes(self.id, Following(since, timeout, on, hold))
 
     def explain(self) -> dict[str, Any]:
         """How the queries are matched with new rows."""
