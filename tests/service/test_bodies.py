@@ -78,6 +78,7 @@ def test_batches_of_endless_bodies_have_a_row_limit(served: RunningServer, pages
     with run_server(served.soup, max_push_rows=50) as small, small.client() as client:
         refused = send(client, pages, book(5, 1), batch=51)
         assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
+        assert refused.json()["error"]["message"] == "?batch= must be at most 50, got 51"
         assert send(client, pages, book(70, 1), batch=50).status_code == 202
     assert count_rows(served, pages) == 70
 

@@ -140,7 +140,10 @@ def check_new_name(tx: Connection, name: str) -> None:
             f"there is a table named '{name}' already", hint="streams and tables share one namespace: use another name"
         )
     if tx.execute(select(streams.c.id).where(streams.c.name_key == name_key(name))).first() is not None:
-        raise DuplicateName(f"there is a stream named '{name}' already", hint="drop it first, or use another name")
+        raise DuplicateName(
+            f"there is a stream named '{name}' already",
+            hint="use another name, drop it first, or keep it with IF NOT EXISTS (if_not_exists=True)",
+        )
 
 
 def drop_stream(tx: Connection, stream: Stream) -> None:

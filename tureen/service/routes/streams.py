@@ -177,7 +177,8 @@ async def _push_stream(caller: Caller, name: str, request: Request, key: str | N
             pushes.add(reader.take(batch))
         return pushes.finish(schema)
 
-    check_row_count(batch, service.settings.max_push_rows)
+    if batch > service.settings.max_push_rows:
+        raise TooLarge(f"?batch= must be at most {service.settings.max_push_rows:,}, got {batch:,}", hint=_BATCH_HINT)
     loop, pushes = asyncio.get_running_loop(), BatchPushes(push_batch, key)
     # One thread, because a reader is used by the thread that created it.
     with (
@@ -192,12 +193,15 @@ async def _push_stream(caller: Caller, name: str, request: Request, key: str | N
     return _receipt(position, pushes.rows)
 
 
+_BATCH_HINT = "send the stream with a smaller ?batch=, the number of items per batch"
+
+
 def _check_batch_bytes(held: int, limit: int) -> None:
     """Raise if the items that wait for the end of their batch, and the one that is incomplete, are too long."""
     if held > limit:
         raise TooLarge(
             f"a batch of a stream of XML may have at most {limit:,} bytes",
-            hint="send the stream with a smaller ?batch=, the number of items per batch",
+            hint=_BATCH_HINT,
         )
 
 
