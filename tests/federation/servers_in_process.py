@@ -62,9 +62,9 @@ class Site:
         with self.engine.catalog.write() as tx:
             share_stream(tx, other.name, find_stream(tx, stream))
 
-    def register(self, sql: str, name: str | None = None, language: str = "sql") -> str:
+    def register(self, sql: str, name: str | None = None, language: str = "sql", *, materialize: bool = False) -> str:
         """Register a query, perhaps over a stream of another site."""
-        return self._registry.register(sql, name, False, None, language=language)
+        return self._registry.register(sql, name, materialize, None, language=language)
 
     def standing(self, name: str) -> str | None:
         """The handle of a query; None if there is none of that name."""
@@ -81,6 +81,16 @@ class Site:
     def unregister(self, handle: str) -> None:
         """Unregister a query."""
         self._registry.unregister(handle, None)
+
+    def upkeep(self) -> None:
+        """Do what an engine does in the background."""
+        self.engine.take_everything()
+        self.engine.compile()
+        self.engine.pay()
+        self.engine.keep_joins()
+        self.engine.index_keys()
+        self.engine.seal(everything=True)
+        self.engine.expire()
 
     def push(self, stream: str, rows: Any) -> None:
         """Push rows."""

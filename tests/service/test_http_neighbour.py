@@ -301,9 +301,23 @@ def test_withdrawn_tokens_and_shares_end_flows(
     (note,) = _until(lambda: [note for note in [query.invoke().note] if note is not None])
     assert "'alpha' has refused to send it since" in note
     assert query.invoke().table.to_pylist() == [{"k": 1}]
+    alpha.share_stream("beta", "passing")
+    assert servers
     query.unregister()
     assert _until(lambda: [1] if all(link["stream"] != "passing" for link in beta.status()["links"]) else [])
-    assert servers
+
+
+def test_a_removed_peer_sends_nothing_more(
+    servers: list[RunningServer], alpha: tureen.Client, beta: tureen.Client, token: str
+) -> None:
+    query = beta.register("SELECT v FROM s WHERE v < 0")
+    beta.wait(f"alpha/{alpha.push('s', [])}", timeout=60)
+    assert query.invoke().complete
+    beta.remove_peer("alpha")
+    (note,) = _until(lambda: [note for note in [query.invoke().note] if note is not None])
+    assert "there is no peer named 'alpha' any more" in note
+    query.unregister()
+    beta.add_peer("alpha", servers[0].url, token=token)
 
 
 def test_everything_survives_a_restart(tmp_path: Path) -> None:

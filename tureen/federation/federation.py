@@ -83,6 +83,7 @@ class Federation:
         self._token = -1
         invoker.answers.trouble_of_replica = self.trouble_of
         invoker.borrow_replica = self.borrow_replica
+        invoker.find_remote = self.find_remote
         self.refresh()
 
     # Peers
@@ -326,8 +327,9 @@ class Federation:
 
 
 def _is_before(state: LinkState, marks: Mapping[str, int]) -> bool:
-    """Whether a link has not received the tuples up to an id of its stream's home."""
-    return state.next_id < marks.get(state.link.stream.origin or "", 0)
+    """Whether a link has not received the tuples up to an id of its stream's home, or does not know yet that it has."""
+    next_id = marks.get(state.link.stream.origin or "")
+    return next_id is not None and (state.next_id < next_id or state.state in ("connecting", "receiving"))
 
 
 def _is_from(link: Link, stream: Stream, source: LinkSource) -> bool:

@@ -20,8 +20,12 @@ from tureen.results.stream_state import StreamState
 from tureen.schema import ARRIVAL, HOME_ID
 from tureen.window import WHOLE
 
-READ_TUPLES = 1 << 20
+READ_TUPLES = 1 << 17
 """The number of tuples after which a flow is read in another step."""
+
+
+FRAME_TARGET = 1 << 24
+"""The bytes of the rows of a frame, on average: both sides hold one frame in memory."""
 
 
 class FlowSource(NamedTuple):
@@ -82,10 +86,11 @@ class FlowReader:
         rows = rows.select(self._schema.names).cast(self._schema).combine_chunks()
         ids = np.asarray(rows.column(HOME_ID))
         frames = []
-        for start in range(0, len(rows), FRAME_ROWS):
-            part = rows.slice(start, FRAME_ROWS)
-            is_last = start + FRAME_ROWS >= len(rows)
-            next_id = int(ids[min(start + FRAME_ROWS, len(rows)) - 1]) + 1
+        size = max(1, min(FRAME_ROWS, FRAME_TARGET * len(rows) // max(1, rows.nbytes)))
+        for start in range(0, len(rows), size):
+            part = rows.slice(start, size)
+            is_last = start + size >= len(rows)
+            next_id = int(ids[min(start + size, len(rows)) - 1]) + 1
             if is_last:
                 next_id = max(end_id, next_id)
             batch = part.to_batches()[0] if len(part) else None

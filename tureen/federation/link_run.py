@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from tureen.errors import Forbidden, PeerFailed, TureenError, Unauthorized, UnknownStream
 from tureen.federation.link_intake import LinkIntake
+from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.neighbour import FlowRequest, Neighbour
 from tureen.pot.links import Link
 from tureen.window import from_micros
@@ -21,6 +23,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 
 REFUSED_PAUSE = 10.0
 """The seconds after which a peer is asked again that has refused a flow, or has sent what it must not send."""
+
+CHECK_SECONDS = 0.5
+"""The interval at which a link checks that its peer was not removed."""
 
 REFUSED = (UnknownStream, Forbidden, Unauthorized, PeerFailed)
 
@@ -104,8 +109,14 @@ class LinkRun:
         rows, intake = 0, self._intake or self._open_intake()
         self._intake = intake
         request = FlowRequest(self.link.flow, self.link.stream.origin or "", intake.progress.next_id)
-        with self._connect(self.link.peer).frames(request, intake.schema) as frames:
+        neighbour, checked_at = self._connect(self.link.peer), time.monotonic()
+        with neighbour.frames(request, intake.schema) as frames:
             for frame in frames:
+                if time.monotonic() - checked_at > CHECK_SECONDS:
+                    # The peer may have been removed, or have another address now.
+                    checked_at = time.monotonic()
+                    if type(neighbour) is not LocalNeighbour and self._connect(self.link.peer) is not neighbour:
+                        break
                 if self._connections == 0 or self._state not in ("receiving", "current"):
                     self._connections += 1
                     self._enter("receiving")

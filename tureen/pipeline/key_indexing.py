@@ -20,9 +20,9 @@ from tureen.pipeline import arrival
 from tureen.pot.catalog import Catalog
 from tureen.pot.needed_keys import StreamKeys, all_keys, set_keys
 from tureen.pot.queries import last_registration, standing_version, texts_of_joins
-from tureen.pot.relations import Relations
+from tureen.pot.relations import Relations, StoredRelation
 from tureen.pot.runs import Run, live_runs
-from tureen.pot.streams import list_streams
+from tureen.pot.streams import Stream, list_streams
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.segment import Segment
 from tureen.results.segment_cache import SegmentCache
@@ -133,4 +133,9 @@ def _columns_of(tx: Connection, text: str, language: str) -> frozenset[StreamKey
         query = bind_text(text, language, relations.describe, relations.function)
     except TureenError:
         return frozenset()
-    return columns_of_streams(query, [relations.new_input(leaf).stream_id for leaf in query.leaves])
+    return columns_of_streams(query, [_stored_stream(relations.find(leaf.relation)) for leaf in query.leaves])
+
+
+def _stored_stream(relation: StoredRelation) -> int | None:
+    """The id of a stream; None for a table, and for a remote stream, of which queries may read different replicas."""
+    return relation.id if isinstance(relation, Stream) and relation.home is None else None

@@ -44,9 +44,18 @@ class Relations:
         """The user functions, for binding; it remembers those that the query calls."""
 
     @classmethod
-    def of(cls, tx: Connection) -> Relations:
-        """Look up everything in a transaction."""
-        return cls(lambda name: find_relation(tx, name), StoredFunctions.of(tx))
+    def of(cls, tx: Connection, on_unknown: Callable[[str], None] | None = None) -> Relations:
+        """Look up everything in a transaction; `on_unknown` is called with names that it does not find."""
+
+        def find(name: str) -> StoredRelation:
+            try:
+                return find_relation(tx, name)
+            except UnknownStream:
+                if on_unknown is not None:
+                    on_unknown(name)
+                raise
+
+        return cls(find, StoredFunctions.of(tx))
 
     @property
     def called(self) -> Mapping[str, UserFunction]:

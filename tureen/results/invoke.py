@@ -106,6 +106,8 @@ class Invoker:
         self.followers.joins.histories = self.answers.histories
         self.covering = CoveringStreams(self.view, self.answers.derived_rows)
         self._explainer = Explainer(catalog, self.answers, self.followers.joins, self.covering)
+        self.find_remote: Callable[[str], Stream | None] | None = None
+        """Makes a stream known that a peer shares; set by what receives streams of other servers."""
         self.borrow_replica: Callable[[Stream, Query, int], int] | None = None
         """Finds a replica for an input of an unregistered query over a remote stream; set by what receives them."""
         self._groups = GroupFollowing(self.answers)
@@ -425,13 +427,23 @@ class Invoker:
 
     def _unregistered(self, sql: str, language: str) -> tuple[Registered, Snapshot, Ready | ReadyJoin]:
         """An unregistered query, as if it were registered and lazy."""
-        with self.view.catalog.read() as tx:
-            relations = Relations.of(tx)
-            query = bind_text(sql, language, relations.describe, relations.function)
+        unknown: list[str] = []
+        try:
+            relations, query = self._bound_once(sql, language, unknown)
+        except UnknownStream:
+            if self.find_remote is None or not unknown or self.find_remote(unknown[0]) is None:
+                raise
+            return self._unregistered(sql, language)
         inputs = tuple(self._unregistered_input(relations, query, number) for number in range(len(query.leaves)))
         registered = Registered("", None, sql, "", inputs, seq=0, registered_at=0, owner=LOCAL, language=language)
         snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids)
         return registered, snapshot, _prepared(query, relations.schema, registered)
+
+    def _bound_once(self, sql: str, language: str, unknown: list[str]) -> tuple[Relations, Query]:
+        """An unregistered query; names of relations that do not exist are added to `unknown`."""
+        with self.view.catalog.read() as tx:
+            relations = Relations.of(tx, unknown.append)
+            return relations, bind_text(sql, language, relations.describe, relations.function)
 
     def _unregistered_input(self, relations: Relations, query: Query, number: int) -> RegisteredInput:
         """An input of an unregistered query; over a replica, if its stream lives at another server."""

@@ -54,7 +54,6 @@ async def send_flow(
     """Tuples of a shared stream from an id on: those that are stored, then new ones, until the caller disconnects."""
     service, request = caller.service, FlowRequest(flow, origin, after)
     reader = await asyncio.to_thread(service.federation.serving.reader, caller.principal, request)
-    service.following.acquire(caller.principal)
     return StreamingResponse(
         _frames(caller, reader, request), media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"}
     )
@@ -82,7 +81,7 @@ async def _frames(caller: Caller, reader: FlowReader, request: FlowRequest) -> A
     service, peer = caller.service, caller.principal
     serving, watcher = service.federation.serving, service.watcher
     try:
-        with serving.sent.sending(peer, request) as sent:
+        with service.following.hold(peer), serving.sent.sending(peer, request) as sent:
             while not watcher.closing:
                 version = watcher.version
                 frames = await asyncio.to_thread(reader.read)
@@ -100,5 +99,3 @@ async def _frames(caller: Caller, reader: FlowReader, request: FlowRequest) -> A
                     raise UnknownStream("the stream is not shared any more")
     except TureenError as error:
         yield encode_error(error)
-    finally:
-        service.following.release(peer)
