@@ -318,12 +318,13 @@ class Federation:
             runs = list(self._runs.values())
         for run in runs:
             run.stop()
-        self.peering.close()
+        self.peering.wake()
         deadline = time.monotonic() + 3 * HEARTBEAT
         for run in runs:
             run.join(max(0.0, deadline - time.monotonic()))
         for thread in self._threads:
             thread.join(max(0.1, deadline - time.monotonic()))
+        self.peering.close()
 
 
 def _is_before(state: LinkState, marks: Mapping[str, int]) -> bool:

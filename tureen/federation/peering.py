@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -64,9 +66,11 @@ class Peering:
         """Read the peers from that catalog; `connect` opens a connection to one."""
         self._catalog, self._connect, self._clock = catalog, connect, clock
         self._neighbours: dict[str, tuple[Peer, Neighbour]] = {}
+        self._replaced: list[tuple[float, Neighbour]] = []
         self._answered: dict[str, _Answered] = {}
         self._lock = threading.Lock()
         self._asking = threading.Event()
+        self._is_closed = False
         self._is_running = False
         """Whether all peers are asked every few seconds."""
 
@@ -84,9 +88,11 @@ class Peering:
         with self._lock:
             known = self._neighbours.get(name_key(name))
             if known is not None and known[0] != peer:
-                # Those that use it notice by themselves.
-                del self._neighbours[name_key(name)]
+                # It is closed once those that use it have noticed.
+                self._replaced.append((time.monotonic(), self._neighbours.pop(name_key(name))[1]))
                 known = None
+            if self._is_closed:
+                raise TureenError("the server is shutting down")
             if peer is None:
                 raise UnknownPeer(f"there is no peer named '{name}' any more")
             if known is None:
@@ -191,7 +197,17 @@ class Peering:
                 log.exception("peers could not be asked; retrying")
             self._asking.wait(ASK_EVERY)
 
+    def _close_replaced(self, before: float) -> None:
+        """Close the connections that were replaced before a moment."""
+        with self._lock:
+            due = [neighbour for moment, neighbour in self._replaced if moment <= before]
+            self._replaced = [entry for entry in self._replaced if entry[0] > before]
+        for neighbour in due:
+            with suppress(TureenError):
+                neighbour.close()
+
     def _ask_all(self, closing: threading.Event) -> None:
+        self._close_replaced(time.monotonic() - ASK_EVERY)
         for name in self.neighbours:
             if closing.is_set():
                 return
@@ -200,12 +216,16 @@ class Peering:
 
     def close(self) -> None:
         """Close all connections."""
-        self._asking.set()
+        self.wake()
         with self._lock:
-            neighbours = [neighbour for _, neighbour in self._neighbours.values()]
-        for neighbour in neighbours:
-            with suppress(TureenError):
-                neighbour.close()
+            self._is_closed = True
+            self._replaced += [(0.0, neighbour) for _, neighbour in self._neighbours.values()]
+            self._neighbours = {}
+        self._close_replaced(math.inf)
+
+    def wake(self) -> None:
+        """Let `run` look whether the server stops."""
+        self._asking.set()
 
 
 def _no_answer(name: str) -> Unreachable:
