@@ -29,6 +29,7 @@ from benchmarks import (
     covering,
     dense,
     fanout,
+    federation,
     figures,
     followed_groups,
     freshness,
@@ -100,6 +101,10 @@ class Bench:
     def sharing(self) -> None:
         """Sharing of streams in a network."""
         sharing.measure(self.report, self.scale)
+
+    def federation(self) -> None:
+        """Flows between four servers."""
+        federation.measure(self.root / "federation", self.report, self.scale)
 
     def nexmark(self) -> None:
         """The queries of NEXMark over a million events."""
@@ -237,6 +242,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "join_throughput": Bench.join_throughput,
     "closed_keys": Bench.closed_keys,
     "sharing": Bench.sharing,
+    "federation": Bench.federation,
     "xml": Bench.xml,
     "covering": Bench.covering,
     "continuous_joins": Bench.continuous_joins,

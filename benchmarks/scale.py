@@ -63,6 +63,8 @@ class Scale:
     large_grid: tuple[int, int] = (25, 40)
     large_queries: int = 400
     covered_rows: int = 1_048_576
+    federated_photons: int = 20_000
+    federated_queries: int = 40
     # Registrations and unregistrations
     changes: int = 8_192
     # Maximum numbers of queries
@@ -88,6 +90,8 @@ QUICK = Scale(
     large_grid=(4, 8),
     large_queries=10,
     covered_rows=20_000,
+    federated_photons=2_000,
+    federated_queries=4,
     closed_keys=20_000,
     followers=40,
     fanout_rounds=3,

@@ -154,7 +154,9 @@ class NetworkPlacement:
     def ask(
         self, stream: Stream, sender: str, text: str, hops: Sequence[Hop], asked: Sequence[str], *, is_known: bool
     ) -> None:
-        """Ask a peer to have a flow of a stream."""
+        """Ask a peer to have a flow of a stream; the home has them all."""
+        if sender == stream.home:
+            return
         waiting = [*asked, self._federation.name]
         if len(waiting) > MAX_HOPS:
             raise PeerFailed(f"a flow of stream '{stream.name}' would pass more than {MAX_HOPS} links")

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from tureen.errors import TureenError
 from tureen.schema import Schema
-from tureen.sharing.covering import covers
 from tureen.sharing.network import EvaluationPlan, Network, StreamFlow
 from tureen.sharing.network_cost import CostModel, StreamRates
 from tureen.sharing.planning import plan
@@ -108,7 +107,11 @@ class PeerNetwork:
 
     def _source(self, sender: str, properties: Properties) -> StreamFlow | None:
         """The flow with the least traffic that a sender has and that covers another one."""
-        candidates = [flow for flow in self._into.get(sender, ()) if covers(self._schema, flow.properties, properties)]
+        received = self._into.get(sender, ())
+        same = next((flow for flow in received if flow.properties == properties), None)
+        if same is not None or not received:
+            return same  # it is passed on as it is
+        candidates = [flow for flow in self.network.covering(properties) if flow.route[-1] == sender]
         return min(candidates, key=lambda flow: self.network.rate(flow.properties).traffic, default=None)
 
     def hops(self, needed: Properties, peer: str, *, widen: bool = True) -> list[Hop]:

@@ -1,0 +1,191 @@
+"""Four servers on loopback: the bytes of each link for the queries of "Data Stream Sharing", and the time of a plan."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import monotonic, perf_counter
+from typing import Any
+
+import pyarrow as pa
+
+import tureen
+from benchmarks.report import Report
+from benchmarks.scale import Scale
+from tureen.pipeline import engine
+from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.peers import Peer, add_peer
+from tureen.pot.tokens import create_token
+from tureen.predicate import Interval, Within
+from tureen.schema import Schema
+from tureen.service.server import bind, make_server
+from tureen.service.settings import Settings
+from tureen.sharing.measured_rates import StreamSample
+from tureen.sharing.peer_network import PeerNetwork, PeerReport, ReceivedFlow
+from tureen.sharing.properties import Properties
+from tureen.sharing.sampled_rates import SampledRates
+from tureen.sharing.selection_text import shippable
+from tureen.testing.photons import ITEM, QUERIES, SCHEMA, TIME, photons
+
+LINKS = (("A", "B"), ("B", "C"), ("B", "D"))
+"""The stream lives at A; C and D know B alone."""
+
+PLACES = {"Q1": "C", "Q2": "D", "Q3": "B", "Q4": "A"}
+USES = {"A-B": 3, "B-C": 1, "B-D": 1}
+"""The number of queries that are behind each link."""
+
+BATCH, SAMPLE_ROWS = 2_000, 512
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class RunningPeer:
+    """A server, and a client of it."""
+
+    url: str
+    client: tureen.Client
+
+
+def measure(root: Path, report: Report, scale: Scale) -> None:
+    """The bytes of each link with shared flows and with the whole stream, and how long registrations take."""
+    with _without_spark():
+        shared = _measure_sharing(root / "shared", report, scale)
+        with _servers(root / "whole") as peers:
+            _create_stream(peers)
+            for name in "CD":
+                peers[name].client.register("SELECT * FROM photons")
+            whole = _push(peers, scale.federated_photons)
+    for link, size in shared.items():
+        report.add(f"link {link}, shared flows", size / 1e3, "kB")
+        report.add(f"link {link}, the whole stream once", whole[link] / 1e3, "kB")
+        report.add(f"link {link}, the whole stream for each query (computed)", USES[link] * whole[link] / 1e3, "kB")
+    shipped = sum(USES[link] * size for link, size in whole.items())
+    report.reach("federated", sum(shared.values()) / shipped)
+
+
+def _measure_sharing(root: Path, report: Report, scale: Scale) -> dict[str, int]:
+    with _servers(root) as peers:
+        _create_stream(peers)
+        for name, place in PLACES.items():
+            peers[place].client.register(QUERIES[name], name=name, language="wxquery")
+        sizes = _push(peers, scale.federated_photons)
+        for name, place in PLACES.items():
+            answer = peers[place].client.query(name).invoke()
+            expected = peers["A"].client.answer_once(QUERIES[name], language="wxquery")
+            assert answer.table.equals(expected.table), f"wrong answer for {name}"
+            assert answer.complete
+        times = []
+        for number in range(scale.federated_queries):
+            low = 40 + number % 60
+            text = f"SELECT en FROM photons WHERE `coord/cel/ra` BETWEEN {low} AND {low + 3} AND phc > {number}"
+            began = perf_counter()
+            peers["C"].client.register(text)
+            times.append(perf_counter() - began)
+        report.add("registering a query two links from the home, while others arrive, p50", 1e3 * median(times), "ms")
+        report.reach("planning servers", 1e3 * median(_plan(scale.federated_queries)))
+        return sizes
+
+
+def _plan(count: int) -> list[float]:
+    """The seconds that each plan takes, from what the peers tell on, as queries are registered at C and D."""
+    schema = Schema.parse(SCHEMA, TIME)
+    rows = pa.Table.from_pylist(list(photons(SAMPLE_ROWS)), schema.arrow)
+    rates = SampledRates(StreamSample(schema, rows), 20.0)
+    senders: dict[str, tuple[str, ...]] = {"A": (), "B": ("A",), "C": ("B",), "D": ("B",)}
+    flows: dict[str, list[ReceivedFlow]] = {name: [] for name in senders}
+    times = []
+    for number in range(count):
+        low = 40.0 + number % 60
+        clause = (Within("coord/cel/ra", (Interval(low, low + 3),)), Within("phc", (Interval(number, None),)))
+        needed = shippable(schema, Properties("photons", clause, frozenset({"en"})))
+        reports = [PeerReport(name, name == "A", senders[name], tuple(flows[name])) for name in senders]
+        began = perf_counter()
+        hops = PeerNetwork("photons", schema, reports, rates).hops(needed, "CD"[number % 2])
+        times.append(perf_counter() - began)
+        for hop in hops:
+            flows[hop.peer].append(ReceivedFlow(hop.sender, hop.text))
+    return times
+
+
+def _create_stream(peers: dict[str, RunningPeer]) -> None:
+    peers["A"].client.create_stream("photons", SCHEMA, time=TIME, clock="stream", item=ITEM)
+    for sender, receiver in LINKS:
+        peers[sender].client.share_stream(receiver, "photons")
+
+
+def _push(peers: dict[str, RunningPeer], count: int) -> dict[str, int]:
+    """Push photons; the bytes that each link has received when all have arrived."""
+    rows = list(photons(count))
+    for start in range(0, count, BATCH):
+        peers["A"].client.push("photons", rows[start : start + BATCH])
+    deadline = monotonic() + PATIENCE
+    while any(link["next_id"] < count for peer in peers.values() for link in _links(peer)):
+        assert monotonic() < deadline, "not all photons have arrived"
+        threading.Event().wait(0.05)
+    sizes = dict.fromkeys(USES, 0)
+    for name, peer in peers.items():
+        for link in _links(peer):
+            if link["peer"] != name:
+                sizes[f"{link['peer']}-{name}"] += link["bytes"]
+    return sizes
+
+
+def _links(peer: RunningPeer) -> list[dict[str, Any]]:
+    links: list[dict[str, Any]] = peer.client.status()["links"]
+    return links
+
+
+@contextmanager
+def _without_spark() -> Iterator[None]:
+    """Rows are answered from the inbox: what is measured does not need Spark."""
+    delay, engine.SPARK_DELAY = engine.SPARK_DELAY, 1e6
+    try:
+        yield
+    finally:
+        engine.SPARK_DELAY = delay
+
+
+@contextmanager
+def _servers(root: Path) -> Iterator[dict[str, RunningPeer]]:
+    """Four servers in this process, which know each other as `LINKS` says."""
+    with ExitStack() as stack:
+        peers = {name: stack.enter_context(_server(root / name, name)) for name in PLACES.values()}
+        for sender, receiver in (*LINKS, *((right, left) for left, right in LINKS)):
+            token = _token(root / sender, receiver, "peer")
+            with Catalog(root / receiver) as catalog, catalog.write() as tx:
+                add_peer(tx, Peer(sender, peers[sender].url, token))
+        yield dict(sorted(peers.items()))
+
+
+def _token(pot: Path, principal: str, scope: str) -> str:
+    with Catalog(pot) as catalog, catalog.write() as tx:
+        return create_token(tx, principal, [scope], now=micros_now())[1]
+
+
+@contextmanager
+def _server(pot: Path, name: str) -> Iterator[RunningPeer]:
+    settings = Settings(port=0, name=name, log_requests=False)
+    with tureen.open(pot) as soup:
+        address = bind(settings)
+        server, service = make_server(soup, settings)
+
+        def serve() -> None:
+            with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+                runner.run(server.serve(sockets=[address]))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{address.getsockname()[1]}"
+        try:
+            with tureen.connect(url, _token(pot, "local", "admin")) as client:
+                yield RunningPeer(url, client)
+        finally:
+            service.stop_following()
+            server.should_exit = True
+            thread.join()
+            service.close()
