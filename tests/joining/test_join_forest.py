@@ -128,7 +128,7 @@ class _Script:
             self.draw.choice(self.engine.invoker.followers.joins.operators()).restart()
 
 
-@example_settings(10)
+@example_settings(6)
 @given(st.integers(0, 1 << 32))
 def test_followers_of_joins_with_common_sub_joins_read_their_own_rows(seed: int) -> None:
     draw = random.Random(seed)
