@@ -26,8 +26,6 @@ from benchmarks.service import ARROW, serving, stream_of
 SCHEMA = "q INT, n INT, filler STRING, ts TIMESTAMP"
 QUERIES = 8
 """The number of queries that followers share."""
-SECONDS = 600.0
-"""The timeout of the followers."""
 STALLED_ROWS = 2_000
 STALLED_BYTES = 10_000
 """The rows and bytes per row that are pushed while a follower does not read: more than its connection buffers."""
@@ -109,21 +107,18 @@ def _feed(http: httpx.Client, request: dict[str, Any], report: Report, scale: Sc
 def _run(request: dict[str, Any], server: int | None) -> dict[str, Any]:
     """Run the followers in a process of their own; with a server's process, also its memory and threads meanwhile."""
     command = [sys.executable, "-m", "benchmarks.fanout_followers"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.flush()
-        results: dict[str, Any] = json.loads(process.stdout.readline())
-        if server is not None:
-            results |= {"memory": _memory(server), "threads": _threads(server)}
-        # They stay connected until then.
-        process.stdin.close()
-        process.wait(SECONDS)
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            results: dict[str, Any] = json.loads(process.stdout.readline())
+            if server is not None:
+                results |= {"memory": _memory(server), "threads": _threads(server)}
+        finally:
+            # Until now, all stay connected.
+            process.kill()
     return results
 
 

@@ -137,14 +137,14 @@ def report(**results: object) -> None:
 def main() -> None:
     """Read `{"few": folder, "checked": [conditions], "files": [folders], "conditions": [conditions]}`.
 
-    For a join `{"joins": [folders], "streams": {name: columns}, "sql": …, "checked": sums, "checkpoints": folder}`,
-    with the files of all streams in each folder.
+    For a join `{"few": folder, "joins": [folders], "streams": {name: columns}, "sql": …, "checked": sums,
+    "checkpoints": folder}`, with the files of all streams in each folder.
     """
     request = json.load(sys.stdin)
     report(version=version("apache-flink"))
     if "joins" in request:
         streams, sql = request["streams"], request["sql"]
-        report(sums=join_sums(request["joins"][0], streams, sql, request["checked"]))
+        report(sums=join_sums(request["few"], streams, sql, request["checked"]))
         for folder in request["joins"]:
             report(running=join_seconds(folder, streams, sql))
         report(state=state_bytes(request["joins"][-1], streams, sql, request["checkpoints"]))

@@ -107,7 +107,7 @@ def _derived(pot: Path, workload: JoinWorkload, tables: Mapping[str, pa.Table], 
         began, position = time.perf_counter(), ""
         for name, block in _blocks(tables):
             position = soup.push(name, block)
-        soup.wait(position)
+        soup.wait(position, timeout=600)
         seconds = time.perf_counter() - began
         (sums,) = soup.answer_once(f"SELECT {workload.checked} FROM joined")
         _check(tuple(sums.values()), expected, "the derived stream")
@@ -181,7 +181,8 @@ def _run_spark(
     state = sum(operator["memoryUsedBytes"] for operator in operators[-1])
     sums: tuple[float, ...] = ()
     if sink == "memory":
-        sums = tuple(spark.sql(f"SELECT {workload.checked} FROM joined").first())
+        (row,) = spark.sql(f"SELECT {workload.checked} FROM joined").collect()
+        sums = tuple(row)
         spark.catalog.dropTempView("joined")
     for name in workload.streams:
         spark.catalog.dropTempView(name)

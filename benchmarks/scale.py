@@ -40,7 +40,7 @@ class Scale:
     nexmark_events: int = 1_048_576
     followed_joins: int = 1_000
     """The number of followed queries over one join."""
-    peer_join_rows: int = 1_048_576
+    peer_join_rows: int = 524_288
     """The rows of each stream of a join of two by several engines; of one of four, half as many."""
     spark_joins: int = 32
     """The number of Spark's streaming queries with a join."""

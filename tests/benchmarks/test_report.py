@@ -99,7 +99,9 @@ def test_cacq_is_plotted(tmp_path: Path) -> None:
     report = Report(tmp_path)
     report.begin("cacq")
     rates = {1: {"shared": 10.0, "alone": 9.0}, 8: {"shared": 9.0, "alone": 1.0}}
-    findings = CacqFindings({"blocks": {"random": 3.0}}, {"tickets": [2.0, 3.0]}, {"apart": {"a": [0.5]}}, rates, rates)
+    findings = CacqFindings(
+        {"blocks": {"random": 3.0}}, {"tickets": [2.0, 3.0]}, {"apart": {"a": [0.5]}}, rates, rates, rates
+    )
     plot(findings, report)
     report.write("cacq")
     page = (tmp_path / "cacq.md").read_text()
@@ -108,6 +110,7 @@ def test_cacq_is_plotted(tmp_path: Path) -> None:
         "cacq-queries.svg",
         "cacq-routing.svg",
         "cacq-sources.svg",
+        "cacq-state.svg",
         "cacq-tickets-1.svg",
     ]
     assert all(f"({path.name})" in page for path in tmp_path.glob("*.svg"))

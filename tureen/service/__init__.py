@@ -7,7 +7,8 @@ Gives answers as JSON, CSV, Arrow and server-sent events. Does not know how an a
 * `app.py`, `fast_path.py`, `api_page.py`: the application, its shortcut for invocations, and its reference page
 * `connections.py`, `middleware.py`, `authorization.py`, `error_responses.py`: applied to every request
 * `routes/`: the handlers; `bodies.py`, `arrow_bodies.py`, `body_shapes.py`: request bodies; `rendering.py`: answers
-* `state.py`, `watcher.py`, `metrics.py`: shared state, commit notifications and metrics of a running server;
+* `state.py`, `watcher.py`, `deadlines.py`, `metrics.py`: shared state, commit notifications, timeouts and metrics of a
+  running server;
   `invocation_times.py`: which invocations are quick
 * `recent_values.py`, `shared_answers.py`: what clients that poll get together
 * `http_neighbour.py`: other servers, as this one calls them

@@ -11,10 +11,11 @@ import orjson
 
 from tureen.errors import TureenError
 from tureen.results.answer import Change
+from tureen.service.deadlines import CLOCK_RESOLUTION
 from tureen.service.error_responses import error_body
 from tureen.service.rendering import plain_pattern, plain_row
 from tureen.service.shared_reads import EncodedChanges, SharedBatch, SharedReads
-from tureen.service.watcher import CLOCK_RESOLUTION, ProgressWatcher, SharedThreads
+from tureen.service.watcher import ProgressWatcher, SharedThreads
 from tureen.soup.feed import ChangeBatch
 
 MAX_EVENTS = 512

@@ -7,21 +7,19 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tureen.errors import EngineFailed, WaitTimeout
 from tureen.position import Position, PushPosition, parse_position
 from tureen.pot.pot_progress import PotProgress
+from tureen.service.deadlines import Deadlines
 from tureen.soup.waiting import WAIT_SECONDS
 
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.004
 """The interval at which the pot is checked for pushes and commits; a check takes microseconds."""
-
-CLOCK_RESOLUTION = 0.005
-"""A timeout with at most this many seconds left has expired: the event loop's clock is not finer."""
 
 CALLS_PER_THREAD = 16
 """The most calls of followers that one thread gets at a time."""
@@ -94,6 +92,7 @@ class ProgressWatcher:
         self.threads = SharedThreads()
         self._waiters: dict[asyncio.Future[None], Hashable] = {}
         """The clause that each waits for; None for any push or commit."""
+        self._deadlines = Deadlines()
         self.matches = 0
         """How often new tuples were matched with the clauses of followers."""
         self._matched: dict[Hashable, int] = {}
@@ -167,9 +166,10 @@ class ProgressWatcher:
         if not self._has_news(version, clause, matches) and not self.closing:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters[waiter] = clause
-            with suppress(TimeoutError):
-                await asyncio.wait_for(waiter, seconds)
-            self._waiters.pop(waiter, None)
+            try:
+                await self._deadlines.wait(waiter, seconds)
+            finally:
+                self._waiters.pop(waiter, None)
         return self._has_news(version, clause, matches) and not self.closing
 
     def close(self) -> None:
