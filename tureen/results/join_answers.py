@@ -256,9 +256,10 @@ class JoinAnswer:
         """The tuples of an input, whose window the steps of this query depend on."""
         known = len(self.horizons)
         selection = self.select(entry, leaf)
-        begins = [self.spans[-1].begin, *self.horizons[known:]]
-        begin = max((time for time in begins if time is not None), default=None)
-        self.step_spans.append(replace(self.spans[-1], begin=begin))
+        span = self.spans[-1]
+        for horizon in self.horizons[known:]:
+            span = span if span.begin is not None and span.begin >= horizon else replace(span, begin=horizon)
+        self.step_spans.append(span)
         return selection
 
     def _of_block(self, entry: ReadyInput, block: ReadyBlock) -> TableInput:
