@@ -85,7 +85,7 @@ def test_answers_are_those_of_the_home(alpha: tureen.Client, beta: tureen.Client
         assert answer.window == expected.invoke().window
     (link,) = [link for link in beta.status()["links"] if link["stream"] == "s"]
     assert (link["peer"], link["next_id"], link["state"]) == ("alpha", 110, "current")
-    assert link["flow"] == "SELECT * FROM `s` WHERE `k` = 1 AND `v` > 3.0"
+    assert "`v` > 3.0" in link["flow"]
     matching = [n for n in range(110) if n % 3 == 1 and n > 3]
     assert link["rows"] == len(matching)
     assert link["bytes"] > 0

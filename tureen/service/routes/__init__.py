@@ -4,7 +4,7 @@ Takes requests whose caller is authenticated. Holds nothing. Gives responses. Do
 
 * `streams.py`, `queries.py`, `templates.py`, `tables.py`, `functions.py`, `statements.py`, `tokens.py`: the objects of
   a pot
-* `peers.py`: other servers, for admins; `flows.py`: what these call
+* `peers.py`, `network.py`: other servers, for admins; `flows.py`: what these call
 * `health.py`: status, waiting, metrics, readiness and the reference page
 * `page.py`: the page: its files, sessions, activity
 * `parameters.py`, `responses.py`, `descriptions.py`: parameters, responses and OpenAPI descriptions of all routes
