@@ -22,6 +22,7 @@ PRODUCT_NOUNS = frozenset(
     {
         "functions",
         "integrity",
+        "network",
         "peers",
         "queries",
         "reference",
