@@ -70,6 +70,50 @@ def test_results_appear_when_an_auction_ends(tmp_path: Path) -> None:
     assert auctions.bid(16, Punctuation(item=181)) == [], "it was propagated before"
 
 
+def test_only_exhausted_values_are_dropped(tmp_path: Path) -> None:
+    auctions = _Auctions(tmp_path, IN_ORDER)
+    assert auctions.bid(13, 180) == [Punctuation(item=180)]
+    assert auctions.bid(13, 180, 181, 180) == [(181, 13)], "180 is exhausted, 181 is not"
+    assert auctions.counts(1, "dropped") == (2,)
+
+
+def _followed(engine: ManualEngine, handle: str, pushes: list[tuple[str, int, int]]) -> list[Any]:
+    """The rows and punctuations that a follower reads after each push: of a stream, a key and an hour."""
+    follower = engine.invoker.follow(handle)
+    position = engine.invoker.new_rows(handle, None, punctuations=True).position()
+    items: list[Any] = []
+    for name, k, hour in pushes:
+        engine.append(name, [{"k": k, "ts": OPENED + timedelta(hours=hour)}])
+        new = engine.invoker.new_rows(handle, Position.parse(position), follower, punctuations=True)
+        position = new.position()
+        items += [change.punctuation or change.row["k"] for change in QueryChanges(handle, new)]
+    return items
+
+
+def test_nothing_is_early_before_the_slowest_stream(tmp_path: Path) -> None:
+    """Of three streams, one is far ahead: the other can still have tuples that are joined with the first."""
+    engine = ManualEngine(tmp_path)
+    for name, unique in (("a", ("k",)), ("b", ()), ("c", ())):
+        engine.create_stream(name, "k INT, ts TIMESTAMP", time="ts", clock="stream", rules=Rules(unique, 0))
+    handle = engine.register(
+        "SELECT a.k FROM a [RANGE 12 HOURS], b, c WHERE a.k = b.k AND b.k = c.k", materialize=False
+    )
+    pushes = [("a", 1, 0), ("b", 1, 2), ("c", 9, 1), ("b", 9, 20), ("c", 1, 3), ("c", 9, 21)]
+    assert _followed(engine, handle, pushes) == [1, Punctuation(k=1)]
+    engine.close()
+
+
+def test_values_that_are_not_closed_are_not_exhausted(tmp_path: Path) -> None:
+    """The tuples of a value have left their window, but another one may come."""
+    engine = ManualEngine(tmp_path)
+    for name in ("a", "b"):
+        engine.create_stream(name, "k INT, ts TIMESTAMP", time="ts", clock="stream", rules=IN_ORDER)
+    handle = engine.register("SELECT a.k FROM a [RANGE 12 HOURS] JOIN b ON a.k = b.k", materialize=False)
+    pushes = [("a", 1, 0), ("b", 9, 20), ("b", 1, 20), ("a", 1, 21), ("b", 1, 21)]
+    assert _followed(engine, handle, pushes) == [1, 1]
+    engine.close()
+
+
 def test_late_bids_are_possible_without_a_lateness(tmp_path: Path) -> None:
     auctions = _Auctions(tmp_path, NO_RULES)
     assert auctions.bid(20, 181) == []

@@ -18,7 +18,7 @@ from tureen.closed.closed_ranges import CodeIntervals, TextIntervals, difference
 from tureen.closed.closed_set import MAX_COMBINATIONS, BatchCodes, ClosedSet, matching, type_of
 from tureen.closed.key_codes import code_arrays, combined_codes, has_order
 from tureen.closed.key_set import NO_MARK, KeySet
-from tureen.closed.pattern import CodeRange, Pattern, ValueList
+from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList
 from tureen.schema import Schema
 
 KEPT_MERGES = 4
@@ -42,10 +42,21 @@ class ClosingHistory:
 
     def add(self, patterns: Sequence[Pattern]) -> None:
         """Add the next punctuations."""
+        codes: dict[str, list[Code]] = {}
+        numbers: dict[str, list[int]] = {}
         with self._lock:
             for pattern in patterns:
-                self._add(pattern, self.end)
+                (name, part), *more = pattern.columns
+                if more or isinstance(part, CodeRange):
+                    self._add(pattern, self.end)
+                else:
+                    # Values of one column are added together, which is many times faster.
+                    codes.setdefault(name, []).extend(part.codes)
+                    numbers.setdefault(name, []).extend([self.end] * len(part.codes))
                 self.end += 1
+            for name, values in codes.items():
+                keys = code_arrays(type_of(self.schema, name), values)
+                self._key_set((name,)).add(keys, np.array(numbers[name], np.uint32))
 
     def _add(self, pattern: Pattern, number: int) -> None:
         names = tuple(name for name, _ in pattern.columns)
@@ -58,10 +69,14 @@ class ClosingHistory:
             types = (type_of(self.schema, name) for name in names)
             each = [code_arrays(kind, values) for kind, values in zip(types, columns, strict=True)]
             codes = each[0] if len(each) == 1 else combined_codes(each)
-            hashed = len(names) > 1 or not has_order(type_of(self.schema, names[0]))
-            self._keys.setdefault(names, KeySet(hashed=hashed)).add(codes, np.full(len(codes.first), number, np.uint32))
+            self._key_set(names).add(codes, np.full(len(codes.first), number, np.uint32))
         else:
             self._others.append((pattern, number))
+
+    def _key_set(self, names: tuple[str, ...]) -> KeySet:
+        if names not in self._keys:
+            self._keys[names] = KeySet(hashed=len(names) > 1 or not has_order(type_of(self.schema, names[0])))
+        return self._keys[names]
 
     def closes(self, columns: Mapping[str, pa.Array], number: int) -> np.ndarray:
         """Which tuples are closed by punctuations before a number, whatever their other columns are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from itertools import product
 from math import prod
@@ -46,6 +46,33 @@ def value_arrays(pattern: Pattern, types: Mapping[str, Type]) -> dict[str, pa.Ar
         name: pa.array([value_of(types[name], code) for code in codes], types[name].arrow)
         for (name, _), codes in zip(pattern.columns, columns, strict=True)
     }
+
+
+def values_by_columns(
+    patterns: Sequence[Pattern], types: Mapping[str, Type]
+) -> tuple[list[dict[str, pa.Array]], list[Pattern]]:
+    """The values of patterns, those over the same columns together; and the patterns with ranges."""
+    codes: dict[str, list[Code]] = {}
+    several: dict[tuple[str, ...], list[dict[str, pa.Array]]] = {}
+    others: list[Pattern] = []
+    for pattern in patterns:
+        (name, part), *more = pattern.columns
+        if not more and isinstance(part, ValueList):
+            codes.setdefault(name, []).extend(part.codes)
+            continue
+        arrays = value_arrays(pattern, types)
+        if arrays is None:
+            others.append(pattern)
+        else:
+            several.setdefault(tuple(arrays), []).append(arrays)
+    values = [
+        {name: pa.array([value_of(types[name], code) for code in each], types[name].arrow)}
+        for name, each in codes.items()
+    ]
+    values += [
+        {name: pa.concat_arrays([each[name] for each in parts]) for name in names} for names, parts in several.items()
+    ]
+    return values, others
 
 
 def value_of(column_type: Type, code: Code) -> Any:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tureen.closed.closing_history import ClosingHistory
 from tureen.closed.pattern import Pattern
-from tureen.closed.pattern_values import value_arrays
+from tureen.closed.pattern_values import values_by_columns
 from tureen.errors import QueryFailed
 from tureen.join import Field
 from tureen.joining.join_evaluation import JoinEvaluation
@@ -29,7 +29,7 @@ from tureen.joining.purging import PURGE_LIMITS, PurgeRule
 from tureen.joining.stem import Ids, Stem
 from tureen.position import Mark
 from tureen.pot.catalog import Catalog
-from tureen.results.closed_inputs import ClosedInputs, PunctuatedJoin, columns_by_row
+from tureen.results.closed_inputs import ClosedInputs, PunctuatedJoin
 from tureen.results.early_propagation import Exhaustion, value_parts
 from tureen.results.stem_input import StreamStem, TableStem
 from tureen.results.stream_state import Snapshot
@@ -195,20 +195,15 @@ class _PurgeMoment:
         """The tuples of other inputs that match new punctuations of a stream."""
         schema = self._closed.snapshot.streams[stream].stream.schema
         types = {column.name: column.type for column in schema.columns}
-        values: dict[tuple[str, ...], list[dict[str, pa.Array]]] = {}
-        for pattern in patterns:
-            arrays = value_arrays(pattern, types)
-            names = tuple(name for name, _ in pattern.columns)
-            if arrays is not None:
-                values.setdefault(names, []).append(arrays)
-                continue
-            for other, _ in self._partners(stream, names):
+        values, others = values_by_columns(patterns, types)
+        for pattern in others:
+            for other, _ in self._partners(stream, [name for name, _ in pattern.columns]):
                 # Ranges have no index.
                 state = self._punctuated.state_of(self._closed.snapshot, other)
                 self._inputs[other].scan_again(self._closed.marks[state.stream.id].next_id)
         matched: dict[int, list[Numbers]] = {}
-        for arrays_of_patterns in values.values():
-            for other, rows in self._probed(stream, columns_by_row(arrays_of_patterns)):
+        for columns in values:
+            for other, rows in self._probed(stream, columns):
                 matched.setdefault(other, []).append(rows)
         return {other: np.unique(np.concatenate(rows)) for other, rows in matched.items()}
 
