@@ -74,7 +74,9 @@ class Settings:
     routing: str = _setting("tickets", "how new tuples of followed joins are routed: tickets, random or fixed")
     max_queries: int = _setting(5_000_000, "the most standing queries of a principal, including those of templates")
     max_invocations: int = _setting(256, "the most concurrent invocations of a principal")
-    max_followers: int = _setting(256, "the most connections of a principal that follow changes or wait for a position")
+    max_followers: int = _setting(
+        1_000, "the most connections of a principal that follow changes or wait for a position"
+    )
     max_xml_streams: int = _setting(32, "the most streams of XML that a principal sends at a time")
     heartbeat: float = _setting(15.0, "the seconds without events after which a follower gets a comment")
     shutdown_seconds: float = _setting(30.0, "the most seconds for requests to finish when the server stops")
