@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tureen.errors import TooMany
+from tureen.errors import TooMany, TureenError
+from tureen.federation.federation import Federation
 from tureen.pot.catalog import Catalog
 from tureen.pot.status import count_owned
 from tureen.results.answer import Answer
@@ -52,7 +53,7 @@ class Service:
     def __init__(self, soup: Soup, settings: Settings) -> None:
         """Create the state for serving a pot."""
         self.soup, self.settings = ServedSoup.of(soup), settings
-        self.federation = self.soup.federate(HttpNeighbour, settings.name or None)
+        self._federation = self.soup.federate(HttpNeighbour, settings.name or None)
         self.catalog = Catalog(soup.path)
         self.authenticator = Authenticator(self.catalog, open_to_all=settings.no_auth)
         self.invoking = ConcurrencyLimit("invocations", settings.max_invocations)
@@ -78,11 +79,19 @@ class Service:
         self._times = InvocationTimes()
         self._sampling: asyncio.Task[None] | None = None
 
+    @property
+    def federation(self) -> Federation:
+        """The federation; raises if the pot is open for reading only."""
+        if self._federation is None:
+            raise TureenError("a pot that is open for reading only has no peers")
+        return self._federation
+
     async def start(self) -> None:
         """Start watching for commits, in the running event loop."""
         asyncio.get_running_loop().set_default_executor(self._workers)
         self.watcher.start()
-        self.federation.start()
+        if self._federation is not None:
+            self._federation.start()
         if self.settings.page:
             self._sampling = asyncio.create_task(self._sample())
 
@@ -101,7 +110,8 @@ class Service:
     def close(self) -> None:
         """Release everything but the soup, which its opener closes."""
         self.watcher.close()
-        self.federation.close()
+        if self._federation is not None:
+            self._federation.close()
         self._invokers.shutdown(wait=True, cancel_futures=True)
         self._workers.shutdown(wait=True, cancel_futures=True)
         self.authenticator.record_use(at_once=True)
@@ -197,6 +207,8 @@ class Service:
         loop.run_in_executor(self._workers, self.authenticator.record_use)
 
     def _link_counts(self) -> dict[str, float]:
+        if self._federation is None:
+            return {}
         links, sent = self.federation.link_states(), self.federation.serving.sent.as_dict().values()
         return {
             "tureen_links": len(links),

@@ -136,8 +136,13 @@ class OpenPot:
                 components.progress.is_derived = self.running.deriver.is_reached
             return self.running
 
-    def federate(self, connect: Connect, name: str | None) -> Federation:
-        """Receive streams of other servers, and let them receive; `connect` opens a connection to a peer."""
+    def federate(self, connect: Connect, name: str | None) -> Federation | None:
+        """Receive streams of other servers, and let them receive; `connect` opens a connection to a peer.
+
+        None in a pot that is open for reading only.
+        """
+        if self._mode == "read":
+            return None
         components, engine = self.writable(), self.engine()
         federation = Federation(components.catalog, components.invoker, engine.inbox, self.clock, connect, name=name)
         planner = NetworkPlanner(federation, components.catalog, components.invoker, self.clock)
@@ -146,7 +151,7 @@ class OpenPot:
         return federation
 
     def federated(self) -> Federation:
-        """The federation of a server; raises in a pot that no server has opened."""
+        """The federation of a server; raises in a pot that no server has opened, or for reading only."""
         if self.federation is None:
             raise TureenError(
                 "an embedded pot has no peers", hint="start a server with `tureen serve`, and connect to it"

@@ -45,8 +45,8 @@ class ServedSoup(Soup):
         """The pot's commits and pushes, and how far its streams are derived."""
         return self._pot.components.progress
 
-    def federate(self, connect: Connect, name: str | None) -> Federation:
-        """Receive streams of other servers, and let them receive."""
+    def federate(self, connect: Connect, name: str | None) -> Federation | None:
+        """Receive streams of other servers, and let them receive; None in a pot that is open for reading only."""
         return self._pot.federate(connect, name)
 
     def trouble(self) -> str | None:
