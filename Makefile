@@ -15,14 +15,11 @@ unexport PYTHONDONTWRITEBYTECODE
 
 setup: $(READY)
 
-# Bytecode is written by the first process that imports a module; most modules are never imported. The wheel of pyspark,
-# which is built here, is installed once, so compressing its 460 MB of jars would take longer than it saves.
-UNCOMPRESSED := --config-settings=--build-option=--compression=stored
 $(READY): pyproject.toml scripts/ensure-python scripts/ensure-java
 	@scripts/ensure-python $(PYTHON)
 	@scripts/ensure-java
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile $(UNCOMPRESSED) --editable '.[dev]'
+	@scripts/install $(VENV) --editable '.[dev]'
 	@touch $(READY)
 
 demo: setup
