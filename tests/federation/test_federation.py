@@ -145,7 +145,7 @@ def test_answers_are_those_of_the_home(
 def test_one_replica_serves_queries_that_it_covers(alpha: Site, beta: Site) -> None:
     beta.register("SELECT k, v FROM s WHERE v > 1")
     (link,) = beta.federation.links()
-    assert link.flow == "SELECT `k`, `v`, `ts` FROM `s` WHERE `v` > 1.0"
+    assert link.flow == "SELECT `k`, `v`, `ts` FROM `s` WHERE (`v` > 1.0)"
     beta.register("SELECT k FROM s WHERE v > 2")
     assert len(beta.federation.links()) == 1
     beta.register("SELECT word FROM s WHERE v > 2")

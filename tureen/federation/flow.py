@@ -7,15 +7,15 @@ stream. Only conditions that cannot fail on a tuple are part of a flow; the othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tureen.errors import TureenError, Unsupported
+from tureen.errors import Unsupported
 from tureen.language import bind_query
-from tureen.language.predicates.factor_text import factor_text
-from tureen.predicate import AllOf, AnyOf, Clause, Compare, IsNull, Like, Opaque, Predicate, Within
+from tureen.predicate import Clause, may_raise
 from tureen.query import NamedRelation, Query, RelationKind
-from tureen.schema import Column, Schema
+from tureen.schema import Schema
 from tureen.sharing.properties import Properties
+from tureen.sharing.selection_text import factor_sql, has_text, quoted
 from tureen.window import WHOLE
 
 LONGEST_CONDITIONS = 16_000
@@ -62,31 +62,20 @@ def flow_text(schema: Schema, stream: str, columns: Iterable[str] | None, clause
     """A flow as text, with all columns or some of them, and those factors of a clause that can be part of it.
 
     >>> schema = Schema.parse("sym STRING, price DOUBLE, ts TIMESTAMP", "ts")
+    >>> from tureen.predicate import IsNull
     >>> flow_text(schema, "trades", ["price"], (IsNull("sym"),))
-    'SELECT `price`, `ts` FROM `trades` WHERE `sym` IS NULL'
+    'SELECT `price`, `ts` FROM `trades` WHERE (`sym` IS NULL)'
     >>> flow_text(schema, "trades", None, ())
     'SELECT * FROM `trades`'
     """
     chosen = set(schema.names if columns is None else columns) | ({schema.time} if schema.time else set())
-    names = [_quoted(name) for name in schema.names if name in chosen]
-    listed = "*" if len(names) == len(schema.columns) else ", ".join(names or [_quoted(schema.names[0])])
-    conditions = [text for factor in clause if (text := _condition(schema, stream, factor)) is not None]
+    names = [quoted(name) for name in schema.names if name in chosen]
+    listed = "*" if len(names) == len(schema.columns) else ", ".join(names or [quoted(schema.names[0])])
+    conditions = [f"({factor_sql(schema, factor)})" for factor in clause if has_text(schema, stream, factor)]
     while sum(map(len, conditions)) > LONGEST_CONDITIONS:
         conditions.remove(max(conditions, key=len))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {listed} FROM {_quoted(stream)}{where}"
-
-
-def may_raise(predicate: Predicate) -> bool:
-    """Whether a predicate may fail for a tuple, or calls what only one server has."""
-    match predicate:
-        case AllOf(parts) | AnyOf(parts):
-            return any(map(may_raise, parts))
-        case Compare(offset=offset, domain=domain):
-            return bool(offset) and domain == "int"
-        case Opaque():
-            return True
-    return False
+    return f"SELECT {listed} FROM {quoted(stream)}{where}"
 
 
 def _is_plain(query: Query) -> bool:
@@ -95,33 +84,3 @@ def _is_plain(query: Query) -> bool:
         return False
     is_stream = query.stream.kind is RelationKind.STREAM and query.stream.window == WHOLE
     return is_stream and all(output.value.column is not None for output in query.outputs)
-
-
-def _condition(schema: Schema, stream: str, factor: Predicate) -> str | None:
-    """A factor as SQL that means exactly this factor; None if there is none."""
-    if may_raise(factor):
-        return None
-    quoted = Schema(tuple(Column(_quoted(column.name), column.type) for column in schema.columns))
-    text = factor_text(_with_quoted_columns(factor), quoted)
-    relation = NamedRelation(stream, schema)
-    try:
-        bound = bind_query(f"SELECT * FROM {_quoted(stream)} WHERE {text}", lambda _: relation)
-    except TureenError:
-        return None
-    compound = isinstance(factor, AnyOf) or " OR " in text
-    return (f"({text})" if compound else text) if bound.stream.clause == (factor,) else None
-
-
-def _with_quoted_columns(predicate: Predicate) -> Predicate:
-    match predicate:
-        case AllOf(parts) | AnyOf(parts):
-            return replace(predicate, parts=tuple(map(_with_quoted_columns, parts)))
-        case Compare(left, _, right):
-            return replace(predicate, left=_quoted(left), right=_quoted(right))
-        case Within(column) | IsNull(column) | Like(column):
-            return replace(predicate, column=_quoted(column))
-    return predicate
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

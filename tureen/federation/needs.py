@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tureen.errors import Unsupported
-from tureen.federation.flow import FlowSelection, flow_text, may_raise
+from tureen.federation.flow import FlowSelection, flow_text
 from tureen.pot.streams import Stream
-from tureen.predicate import AllOf, Clause, columns_of
+from tureen.predicate import AllOf, Clause, columns_of, may_raise
 from tureen.query import Query
 from tureen.sharing.covering import covers
 from tureen.sharing.properties import Properties

@@ -7,7 +7,7 @@ Does not know Spark, the catalog, HTTP, or the clock.
 * `difference_graph.py`: constraints between integers, by shortest paths; `order_groups.py`: values as such integers
 * `conjunction.py`, `implication.py`: whether one clause implies another
 * `properties.py`, `step_windows.py`: what a query needs and what a stream has; `covering.py`: which has what is needed
-* `stream_needs.py`, `selection_text.py`: the rows that a query needs of its streams, and the SQL that asks for them
+* `selection_text.py`: the SQL in which peers ask each other for rows of a stream
 * `stream_index.py`: the streams that cover a query, out of thousands
 * `topology.py`, `network_cost.py`, `network.py`: peers, the cost of a plan, the streams that flow
 * `planning.py`, `widening.py`, `subnets.py`: the plan for a new query

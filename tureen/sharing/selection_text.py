@@ -34,10 +34,10 @@ def selection_text(schema: Schema, properties: Properties) -> str:
     'SELECT `ts` FROM `trades` WHERE (`price` >= 9.5)'
     """
     assert properties.aggregation is None
-    select = ", ".join(map(_quoted, (name for name in schema.names if name in properties.columns)))
-    text = f"SELECT {select} FROM {_quoted(properties.stream)}"
+    select = ", ".join(map(quoted, (name for name in schema.names if name in properties.columns)))
+    text = f"SELECT {select} FROM {quoted(properties.stream)}"
     if properties.clause:
-        text += " WHERE " + " AND ".join(f"({_factor_sql(schema, factor)})" for factor in properties.clause)
+        text += " WHERE " + " AND ".join(f"({factor_sql(schema, factor)})" for factor in properties.clause)
     return text
 
 
@@ -75,28 +75,29 @@ def shippable(schema: Schema, needed: Properties) -> Properties:
     # A stream without a time column may be read for the number of its tuples alone.
     columns = columns or frozenset(schema.names[:1])
     rows = Properties(needed.stream, (), columns)
-    clause = tuple(factor for factor in needed.clause if _has_text(schema, rows, factor))
+    clause = tuple(factor for factor in needed.clause if has_text(schema, needed.stream, factor))
     whole = replace(rows, clause=clause)
     if clause and len(selection_text(schema, whole)) > MAX_TEXT:
         return rows
     return whole
 
 
-def _has_text(schema: Schema, rows: Properties, factor: Predicate) -> bool:
+def has_text(schema: Schema, stream: str, factor: Predicate) -> bool:
     """Whether a factor cannot fail and its text is bound to the same factor."""
     if may_raise(factor):
         return False
     clause: Clause = (factor,)
     try:
-        text = selection_text(schema, replace(rows, clause=clause))
-        return parse_selection(text, rows.stream, schema).clause == clause
+        text = selection_text(schema, Properties(stream, clause, frozenset(schema.names)))
+        return parse_selection(text, stream, schema).clause == clause
     except TureenError:
         return False
 
 
-def _factor_sql(schema: Schema, factor: Predicate) -> str:
-    quoted = Schema(tuple(Column(_quoted(column.name), column.type) for column in schema.columns))
-    return factor_text(_with_quoted_names(factor), quoted)
+def factor_sql(schema: Schema, factor: Predicate) -> str:
+    """A factor as SQL, with quoted names."""
+    with_quotes = Schema(tuple(Column(quoted(column.name), column.type) for column in schema.columns))
+    return factor_text(_with_quoted_names(factor), with_quotes)
 
 
 def _with_quoted_names(predicate: Predicate) -> Predicate:
@@ -104,12 +105,13 @@ def _with_quoted_names(predicate: Predicate) -> Predicate:
         case AllOf(parts) | AnyOf(parts):
             return replace(predicate, parts=tuple(map(_with_quoted_names, parts)))
         case Compare(left=left, right=right):
-            return replace(predicate, left=_quoted(left), right=_quoted(right))
+            return replace(predicate, left=quoted(left), right=quoted(right))
         case Within(column=column) | IsNull(column=column) | Like(column=column):
-            return replace(predicate, column=_quoted(column))
+            return replace(predicate, column=quoted(column))
         case Opaque():
             return predicate
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name in backticks."""
     return "`" + name.replace("`", "``") + "`"
