@@ -38,7 +38,7 @@ class Site:
         self._registry.remote = self.federation
 
     def _connect(self, peer: Peer) -> Neighbour:
-        return _Reachable(self._network[peer.name], self.name)
+        return _Reachable(self._network.get(peer.name) or self._network[peer.name.upper()], self.name)
 
     def restart(self) -> None:
         """Close the pot and open it again."""

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.federation.nodes import Nodes
-from tureen.errors import UnknownStream
+from tureen.errors import PeerFailed, UnknownStream
 from tureen.position import BEGINNING, Position
+from tureen.pot.peers import Peer
 from tureen.results.answer import Answer
 from tureen.testing.manual_engine import ManualClock, ManualEngine
 from tureen.testing.photons import ITEM, QUERIES, SCHEMA, TIME, photons
@@ -228,3 +229,18 @@ def test_what_is_not_shared_does_not_exist(nodes: Nodes) -> None:
     answer = nodes["C"].invoke(handle)
     assert not answer.complete
     assert "refused" in (answer.note or "")
+
+
+def test_a_peer_has_the_name_of_its_server_with_its_letters(tmp_path: Path) -> None:
+    """Else it would not be found among those that wait for an answer, and be asked in a circle."""
+    nodes = Nodes(tmp_path, ManualClock(NOW), [("A", "B"), ("A", "C"), ("B", "C")])
+    nodes["A"].engine.create_stream("trades", TRADES, "ts")
+    nodes.share("trades", "A", "B", "C", "B")
+    nodes["B"].federation.peering.remove("C")
+    nodes["B"].federation.peering.add(Peer("c", "http://nowhere"))
+    nodes["C"].share(nodes["B"], "trades")
+    with pytest.raises(PeerFailed, match="the server is named 'C'"):
+        nodes["B"].federation.peering.info("c")
+    nodes["B"].register("SELECT sym FROM trades WHERE qty > 1")
+    assert [link.peer for link in nodes["B"].links()] == ["A"]
+    nodes.close()
