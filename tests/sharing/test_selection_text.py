@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 from hypothesis import given
 
@@ -14,7 +15,8 @@ from tureen.query import NamedRelation
 from tureen.schema import Schema
 from tureen.sharing.covering import covers
 from tureen.sharing.properties import Properties, properties_of
-from tureen.sharing.selection_text import MAX_TEXT, parse_selection, selection_text, shippable
+from tureen.sharing.selection_text import MAX_TEXT, parse_selection, selection_text, shippable, shortened
+from tureen.sharing.widening import widened
 
 ODD = Schema.parse("`coord/cel/ra` DOUBLE, `select` INT, `two words` STRING, at TIMESTAMP, b BOOLEAN", time="at")
 
@@ -89,3 +91,24 @@ def test_long_texts() -> None:
     assert not shipped.clause, "the whole stream is received"
     with pytest.raises(Unsupported, match=str(MAX_TEXT)):
         parse_selection("SELECT at FROM s -- " + "x" * MAX_TEXT, "s", ODD)
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "漢"])
+def test_a_text_fits_the_address_of_a_request(letter: str) -> None:
+    schema = Schema.parse("w STRING")
+    for count in (10, 9_000):
+        values = ", ".join(f"'{letter}{number}'" for number in range(count))
+        shipped = shippable(schema, needs(f"SELECT w FROM s WHERE w IN ({values})", schema))
+        url = httpx.URL("http://alpha/v1/federation/flow", params={"flow": selection_text(schema, shipped)})
+        assert len(url.query) < 65_536
+        assert (shipped.clause == ()) == (count == 9_000)
+
+
+def test_a_widened_flow_fits_the_address_of_a_request() -> None:
+    schema = Schema.parse("w STRING")
+    lists = [", ".join(f"'{letter}{number}'" for number in range(2_500)) for letter in "ab"]
+    halves = [needs(f"SELECT w FROM s WHERE w IN ({values})", schema) for values in lists]
+    assert all(shippable(schema, half).clause for half in halves)
+    wide = widened(schema, *halves)
+    assert wide is not None
+    assert shortened(schema, wide).clause == ()

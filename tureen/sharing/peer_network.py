@@ -19,7 +19,7 @@ from tureen.sharing.network import EvaluationPlan, Network, StreamFlow
 from tureen.sharing.network_cost import CostModel, StreamRates
 from tureen.sharing.planning import plan
 from tureen.sharing.properties import Properties
-from tureen.sharing.selection_text import parse_selection, selection_text
+from tureen.sharing.selection_text import parse_selection, selection_text, shortened
 from tureen.sharing.topology import Topology, link_of
 
 
@@ -127,7 +127,7 @@ class PeerNetwork:
 
     def _widened(self, number: int, wide: Properties) -> Hop:
         flow, received = self.network.flows[number], self._received[number]
-        return Hop(flow.route[-1], received.sender, selection_text(self._schema, wide))
+        return Hop(flow.route[-1], received.sender, selection_text(self._schema, shortened(self._schema, wide)))
 
     def _tapped(self, chosen: EvaluationPlan) -> list[Hop]:
         """The flow that the peer receives already; none at the home of the stream."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from urllib.parse import quote
 
 from tureen.errors import TureenError, Unsupported
 from tureen.language import bind_query
@@ -23,6 +24,9 @@ KNOWN_TEXTS = 1024
 
 MAX_TEXT = 65_536
 """The longest text of a selection, in characters."""
+
+MAX_ADDRESS = 60_000
+"""The longest text of a selection that is asked for, in the characters that it has as part of an address."""
 
 
 def selection_text(schema: Schema, properties: Properties) -> str:
@@ -76,10 +80,13 @@ def shippable(schema: Schema, needed: Properties) -> Properties:
     columns = columns or frozenset(schema.names[:1])
     rows = Properties(needed.stream, (), columns)
     clause = tuple(factor for factor in needed.clause if has_text(schema, needed.stream, factor))
-    whole = replace(rows, clause=clause)
-    if clause and len(selection_text(schema, whole)) > MAX_TEXT:
-        return rows
-    return whole
+    return shortened(schema, replace(rows, clause=clause))
+
+
+def shortened(schema: Schema, needed: Properties) -> Properties:
+    """The rows that are needed; all of the stream if their text is too long for the address of a request."""
+    is_long = needed.clause and len(quote(selection_text(schema, needed), safe="")) > MAX_ADDRESS
+    return replace(needed, clause=()) if is_long else needed
 
 
 def has_text(schema: Schema, stream: str, factor: Predicate) -> bool:
