@@ -11,6 +11,7 @@ import pytest
 
 from tests.federation.nodes import Nodes
 from tureen.errors import PeerFailed, UnknownStream
+from tureen.federation.flow_reader import FlowReader
 from tureen.position import BEGINNING, Position
 from tureen.pot.peers import Peer
 from tureen.results.answer import Answer
@@ -244,3 +245,23 @@ def test_a_peer_has_the_name_of_its_server_with_its_letters(tmp_path: Path) -> N
     nodes["B"].register("SELECT sym FROM trades WHERE qty > 1")
     assert [link.peer for link in nodes["B"].links()] == ["A"]
     nodes.close()
+
+
+def test_what_a_relay_gets_while_it_reads_is_still_missing(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes["A"].push("trades", [{"sym": "IBM", "price": 1.0, "qty": 1, "ts": NOW}])
+    handle = nodes["C"].register("SELECT sym FROM trades")
+    read = FlowReader._new_rows
+
+    def read_before_rows_come(reader: FlowReader, *args: Any) -> Any:
+        new = read(reader, *args)
+        if reader._source.progress is not None:
+            nodes["B"].federation.step()
+        return new
+
+    monkeypatch.setattr(FlowReader, "_new_rows", read_before_rows_come)
+    nodes["C"].federation.step()
+    answer = nodes["C"].invoke(handle)
+    assert (len(answer), answer.complete) == (0, False)
+    nodes.receive()
+    answer = nodes["C"].invoke(handle)
+    assert (len(answer), answer.complete) == (1, True)

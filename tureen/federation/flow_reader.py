@@ -55,16 +55,17 @@ class FlowReader:
 
     def read(self) -> list[FlowFrame]:
         """The frames since the last call, up to a number of tuples; without new tuples, one that has no rows."""
-        progress = None if self._source.progress is None else self._source.progress()
-        return self._invoker.with_stream(self._source.stream.id, lambda state: self._read(state, progress))
+        # Before the rows: what was lacking may be stored while they are read, and is not among them.
+        away, progress = self._source.away(), None if self._source.progress is None else self._source.progress()
+        return self._invoker.with_stream(self._source.stream.id, lambda state: self._read(state, progress, away))
 
-    def _read(self, state: StreamState, progress: HomeProgress | None) -> list[FlowFrame]:
+    def _read(self, state: StreamState, progress: HomeProgress | None, away: str | None) -> list[FlowFrame]:
         first, end = self._mark, min(state.stream.next_id, self._mark + READ_TUPLES)
         is_end = end >= state.stream.next_id
         new = self._new_rows(state, first, end)
         # Rows that were stored after the progress was read are there, and perhaps more after them.
         end_id = end if progress is None else max(progress.next_id if is_end else 0, self._next_id)
-        frames = self._frames(new, end_id, state.stream.last_time if is_end else None, is_end=is_end)
+        frames = self._frames(new, end_id, state.stream.last_time if is_end else None, away, is_end=is_end)
         self._mark, self._next_id = end, frames[-1].next_id
         return frames
 
@@ -76,8 +77,9 @@ class FlowReader:
         # A tuple without columns has at least its time.
         return new_rows(state, names or [schema.time_column], WHOLE, leaf, self._selector, first, end)
 
-    def _frames(self, new: NewRows, end_id: int, last_time: int | None, *, is_end: bool) -> list[FlowFrame]:
-        away = self._source.away()
+    def _frames(
+        self, new: NewRows, end_id: int, last_time: int | None, away: str | None, *, is_end: bool
+    ) -> list[FlowFrame]:
         if not len(new):
             return [FlowFrame(end_id, last_time, None, is_end, away)]
         rows = new.rows
