@@ -15,6 +15,7 @@ from tureen.federation.flow_reader import FlowReader
 from tureen.position import BEGINNING, Position
 from tureen.pot.peers import Peer
 from tureen.results.answer import Answer
+from tureen.results.view import View
 from tureen.testing.manual_engine import ManualClock, ManualEngine
 from tureen.testing.photons import ITEM, QUERIES, SCHEMA, TIME, photons
 
@@ -264,4 +265,25 @@ def test_what_a_relay_gets_while_it_reads_is_still_missing(nodes: Nodes, monkeyp
     assert (len(answer), answer.complete) == (0, False)
     nodes.receive()
     answer = nodes["C"].invoke(handle)
+    assert (len(answer), answer.complete) == (1, True)
+
+
+@pytest.mark.parametrize("sql", ["SELECT sym FROM trades", "SELECT a.sym FROM trades a JOIN trades b ON a.sym = b.sym"])
+def test_what_is_received_while_an_answer_is_computed_is_still_missing(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    nodes["A"].push("trades", [{"sym": "IBM", "price": 1.0, "qty": 1, "ts": NOW}])
+    handle = nodes["B"].register(sql)
+    current = View._current
+
+    def read_before_rows_come(view: View, *args: Any) -> Any:
+        snapshot = current(view, *args)
+        monkeypatch.setattr(View, "_current", current)
+        nodes.receive()
+        return snapshot
+
+    monkeypatch.setattr(View, "_current", read_before_rows_come)
+    answer = nodes["B"].invoke(handle)
+    assert (len(answer), answer.complete) == (0, False)
+    answer = nodes["B"].invoke(handle)
     assert (len(answer), answer.complete) == (1, True)

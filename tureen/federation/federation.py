@@ -81,7 +81,7 @@ class Federation:
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._token = -1
-        invoker.answers.trouble_of_replica = self.trouble_of
+        invoker.view.trouble_of_replica = self.trouble_of
         invoker.borrow_replica = self.borrow_replica
         invoker.find_remote = self.find_remote
         self.refresh()

@@ -43,9 +43,6 @@ from tureen.results.window_edges import final_step_end
 from tureen.stems.table_files import read_content
 from tureen.window import WHOLE, Span
 
-NOT_RECEIVED = "this process does not receive streams of other servers"
-"""The note of an answer over a remote stream in a process that only reads the pot."""
-
 KEPT_TABLES = 64
 """The number of contents of tables that a process keeps mapped."""
 
@@ -64,8 +61,6 @@ class Answers:
         self.watch = Watch()
         self.limits = limits
         self.histories = ClosingHistories(catalog)
-        self.trouble_of_replica: Callable[[int], str | None] = lambda _: NOT_RECEIVED
-        """Why a replica of a remote stream may lack tuples; set by what receives them."""
 
     def now_of(self, streams: Sequence[Stream]) -> int:
         """The NOW of streams: the highest time seen if all of them have that clock, otherwise the wall clock."""
@@ -91,7 +86,7 @@ class Answers:
         selection = self._selection(ready, registered.inputs[0], state, instant, span, horizon)
         own = Snapshot(state.seq, state.pushes, {state.stream.id: state}, {})
         rows = self._final(registered, own, ready, self._rows(selection, ready), instant, horizon)
-        note = self._note([state.stream])
+        note = _note(snapshot, [state.stream])
         return Answer(
             table=ready.finish(rows),
             window=Bounds.of(span.begin, _end_of(span)),
@@ -99,11 +94,6 @@ class Answers:
             complete=note is None and _complete(state, span, selection.window_rows, horizon),
             note=note,
         )
-
-    def _note(self, streams: Iterable[Stream]) -> str | None:
-        """Why tuples of other servers may be missing; None if none are."""
-        troubles = (self.trouble_of_replica(stream.id) for stream in streams if stream.replica_of is not None)
-        return "; ".join(dict.fromkeys(trouble for trouble in troubles if trouble is not None)) or None
 
     def of_derived(self, reuse: Reuse, now: int | None) -> Answer:
         """The answer of a query over one stream, from a derived stream that covers it."""
@@ -153,7 +143,7 @@ class Answers:
         if registered.join_id is not None:
             self.watch.note_join(registered.join_id, perf_counter_ns() - began if join.kept is None else None)
         position = self._position(registered, snapshot, ready, instant)
-        note = self._note(state.stream for state in snapshot.streams.values())
+        note = _note(snapshot, (state.stream for state in snapshot.streams.values()))
         return Answer(table, _bounds(join.spans), position, note is None and all(join.complete), note)
 
     def rows_before_finish(
@@ -377,3 +367,12 @@ def _end_of(span: Span) -> int | None:
     if span.until is None:
         return span.end
     return span.until if span.end is None else min(span.end, span.until)
+
+
+def _note(snapshot: Snapshot, streams: Iterable[Stream]) -> str | None:
+    """Why tuples of other servers may be missing; None if none are."""
+    replicas = (stream.id for stream in streams if stream.replica_of is not None)
+    return (
+        "; ".join(dict.fromkeys(snapshot.troubles[number] for number in replicas if number in snapshot.troubles))
+        or None
+    )

@@ -75,6 +75,8 @@ class Snapshot(NamedTuple):
     streams: dict[int, StreamState]
     tables: dict[str, Dimension]
     joins: Mapping[int, JoinState] = MappingProxyType({})
+    troubles: Mapping[int, str] = MappingProxyType({})
+    """Why tuples that live at other servers may be missing, by stream; as of before anything was read."""
 
     @property
     def position(self) -> str:

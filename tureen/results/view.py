@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,6 +28,9 @@ from tureen.pot.templates import Template, find_template
 from tureen.results.pending import PendingRows
 from tureen.results.segment_cache import SegmentCache
 from tureen.results.stream_state import JoinState, Snapshot, StreamState
+
+NOT_RECEIVED = "this process does not receive streams of other servers"
+"""The note of an answer over a remote stream in a process that only reads the pot."""
 
 KEPT_TEMPLATES = 64
 """The maximum number of templates whose members a process caches."""
@@ -74,6 +77,8 @@ class View:
     def __init__(self, catalog: Catalog) -> None:
         """Read from that catalog."""
         self.catalog = catalog
+        self.trouble_of_replica: Callable[[int], str | None] = lambda _: NOT_RECEIVED
+        """Why tuples of a stream that lives at another server may be missing; None if none are."""
         self._lock = threading.Lock()
         self._streams = CachedStreams()
         self._cached = CachedQueries()
@@ -186,6 +191,22 @@ class View:
         self, stream_ids: Sequence[int], table_ids: Sequence[str] = (), join_ids: Sequence[int] = ()
     ) -> Snapshot:
         """Streams, tables and joins as of the last commit that was seen, with all rows whose pushes have returned."""
+        # Before the rows are read: a stream that gets the last missing ones meanwhile is not complete in this snapshot.
+        troubles = self._troubles(stream_ids)
+        snapshot = self._current(stream_ids, table_ids, join_ids)
+        return snapshot._replace(troubles=troubles) if troubles else snapshot
+
+    def _troubles(self, stream_ids: Sequence[int]) -> dict[int, str]:
+        """Why tuples may be missing, of streams that are replicas or not known yet."""
+        states = self._streams.states
+        unknown = [
+            number
+            for number in stream_ids
+            if (state := states.get(number)) is None or state.stream.replica_of is not None
+        ]
+        return {number: why for number in unknown if (why := self.trouble_of_replica(number)) is not None}
+
+    def _current(self, stream_ids: Sequence[int], table_ids: Sequence[str], join_ids: Sequence[int]) -> Snapshot:
         cached, pushes = self._streams, self._heads.pushes()
         streams = {}
         for stream_id in stream_ids:
