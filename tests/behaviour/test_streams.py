@@ -28,6 +28,7 @@ def test_create_list_and_drop(soup: AnySoup, fresh: Names) -> None:
         "schema": "`n` INT, `ts` TIMESTAMP",
         "time": "ts",
         "clock": "wall",
+        "home": None,
         "retain_seconds": 86400.0,
         "retain_needed": False,
         "freed_before": None,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from tureen.errors import PeerFailed, UnknownStream
+from tureen.errors import PeerFailed, TureenError, UnknownStream
 from tureen.federation import neighbour
 from tureen.federation.federation import Federation
 from tureen.federation.network_placement import NetworkPlacement
@@ -16,6 +16,8 @@ from tureen.pot.held_flows import HeldFlow, hold_flow, renew_flows
 from tureen.pot.links import Link
 from tureen.pot.streams import Stream
 from tureen.sharing.selection_text import parse_selection
+
+T = TypeVar("T")
 
 LEASE_SECONDS = 120.0
 """How long a flow is kept for a peer that does not name it."""
@@ -39,7 +41,7 @@ class PeerRequests:
     def handle(self, peer: str, method: str, path: str, body: Any) -> dict[str, Any]:
         """Answer a request of a peer."""
         if not isinstance(body, dict):
-            raise PeerFailed("a request of a peer must be a JSON object")
+            raise TureenError("a request of a peer must be a JSON object")
         match method, path:
             case "POST", neighbour.NETWORK_PATH:
                 stream = self._stream(peer, body)
@@ -55,11 +57,11 @@ class PeerRequests:
     def _have(self, peer: str, body: dict[str, Any]) -> dict[str, Any]:
         """Have a flow that the peer will receive, and keep it."""
         stream = self._stream(peer, body)
-        flow = read_text(body.get("flow"))
+        flow = _read(read_text, body.get("flow"))
         needed = parse_selection(flow, stream.name, stream.visible)
         if stream.home is None:
             return {}  # every flow can be read from the stream itself
-        asked, hops = _asked(peer, body), read_hops(body.get("hops", []))
+        asked, hops = _asked(peer, body), _read(read_hops, body.get("hops", []))
 
         def place() -> Link | LinkSource:
             link = self._placement.covering(stream, needed)
@@ -83,7 +85,7 @@ class PeerRequests:
 
     def _renew(self, peer: str, body: dict[str, Any]) -> dict[str, Any]:
         """Release what the peer does not receive any more; tell what it receives and is not here."""
-        named, now = read_flows(body.get("flows")), self._clock()
+        named, now = _read(read_flows, body.get("flows")), self._clock()
         missing = []
         streams = {origin: self._federation.serving.shared_stream(peer, origin) for origin, _ in named}
         for origin, flow in named:
@@ -97,7 +99,7 @@ class PeerRequests:
         return {"missing": missing}
 
     def _stream(self, peer: str, body: dict[str, Any]) -> Stream:
-        stream = self._federation.serving.shared_stream(peer, read_text(body.get("origin")))
+        stream = self._federation.serving.shared_stream(peer, _read(read_text, body.get("origin")))
         if stream is None:
             raise UnknownStream("there is no such stream", hint="it may not be shared any more")
         return stream
@@ -105,4 +107,12 @@ class PeerRequests:
 
 def _asked(peer: str, body: dict[str, Any]) -> list[str]:
     """The peers that wait for the answer, at least the one that asks."""
-    return list(dict.fromkeys([*read_names(body.get("asked", [])), peer]))
+    return list(dict.fromkeys([*_read(read_names, body.get("asked", [])), peer]))
+
+
+def _read(reader: Callable[[Any], T], value: Any) -> T:
+    """Read a part of a request. What is wrong in it is an error of the caller, not of a peer that was asked."""
+    try:
+        return reader(value)
+    except PeerFailed as error:
+        raise TureenError(error.message, detail=error.detail, hint=error.hint) from error

@@ -37,6 +37,9 @@ def derive_stream(
     remote: RemoteStreams | None = None,
 ) -> None:
     """Create a stream whose tuples are the changes of a query."""
+    with catalog.read() as tx:
+        # Before peers are asked, and again in the transaction that creates it.
+        check_new_name(tx, name)
     with _claimed(catalog, sql, remote) as claimed, catalog.write() as tx:
         check_new_name(tx, name)
         streams: dict[str, Stream] = {}
