@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.federation.servers import connect, peer_token, run_servers
 from tests.service.page.console import Console
 from tests.service.running import RunningServer
 
@@ -316,3 +317,27 @@ def test_the_page_fits_a_phone_and_the_dark(new_console: Callable[..., Console],
     assert opened.page.evaluate("document.documentElement.dataset.theme") == "dark"
     opened.shoot("phone")
     opened.check()
+
+
+def test_the_map_of_servers(chromium: Any, tmp_path: Path) -> None:
+    with run_servers(tmp_path, "alpha", "beta") as (alpha, beta), connect(alpha) as home, connect(beta) as soup:
+        home.create_stream("photons", "en DOUBLE, ts TIMESTAMP", time="ts", clock="stream")
+        soup.add_peer("alpha", alpha.url, token=peer_token(alpha, "beta"))
+        home.share_stream("beta", "photons")
+        query = soup.register("SELECT en FROM photons WHERE en > 1")
+        position = home.push("photons", [{"en": float(n), "ts": datetime(2026, 1, 1, tzinfo=UTC)} for n in range(5)])
+        assert len(query.invoke(wait_for=f"alpha/{position}")) == 3
+        for server, shown in ((beta, "3 rows received"), (alpha, "3 rows sent")):
+            context = chromium.new_context()
+            context.set_default_timeout(20_000)
+            console = Console(context.new_page(), server)
+            console.sign_in()
+            console.open("network")
+            console.page.get_by_role("img", name="servers that send and receive streams").get_by_text(shown).wait_for()
+            console.shoot(f"network of {'alpha' if server is alpha else 'beta'}")
+            if server is beta:
+                row = console.page.get_by_role("row", name="photons")
+                assert "SELECT `en`, `ts` FROM `photons` WHERE" in row.inner_text()
+                assert "lives at alpha" in console.page.inner_text("main")
+            console.check()
+            context.close()
