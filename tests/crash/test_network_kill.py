@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import tureen
-from tests.federation.server_nursery import Nursery
+from tests.federation.server_processes import ServerProcesses
 from tureen.errors import TureenError
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.files import make_private_directory
@@ -35,7 +35,7 @@ class Network:
 
     def __init__(self, root: Path) -> None:
         names = "ABCD"
-        self.nursery = Nursery(root, *names)
+        self.processes = ServerProcesses(root, *names)
         self.tokens = {}
         for name in names:
             make_private_directory(root / name)
@@ -45,16 +45,16 @@ class Network:
             with Catalog(root / sender) as catalog, catalog.write() as tx:
                 token = create_token(tx, receiver, ["peer"], now=micros_now())[1]
             with Catalog(root / receiver) as catalog, catalog.write() as tx:
-                add_peer(tx, Peer(sender, self.nursery.urls[sender], token))
+                add_peer(tx, Peer(sender, self.processes.urls[sender], token))
         for name in names:
-            self.nursery.start(name)
-        self.clients = {name: tureen.connect(self.nursery.urls[name], self.tokens[name]) for name in names}
+            self.processes.start(name)
+        self.clients = {name: tureen.connect(self.processes.urls[name], self.tokens[name]) for name in names}
 
     def close(self) -> None:
         """Kill all servers."""
         for client in self.clients.values():
             client.close()
-        self.nursery.close()
+        self.processes.close()
 
     def links(self) -> list[dict[str, Any]]:
         """The links of all servers."""
@@ -138,15 +138,15 @@ def test_each_server_is_killed_under_load(network: Network, tmp_path: Path) -> N
     for name, peer in PLACES.items():
         network.clients[peer].register(QUERIES[name], name=name, language="wxquery")
     rows = list(photons(4 * AROUND_A_KILL * BATCH))
-    pusher = Pusher(network.nursery.urls["A"], network.tokens["A"], rows)
+    pusher = Pusher(network.processes.urls["A"], network.tokens["A"], rows)
     follower = Follower(network.clients["C"])
     for victim in "ABCD":
         before = pusher.pushed
         pusher.allowed = before + AROUND_A_KILL * BATCH
         while pusher.pushed < before + 3 * BATCH:
             threading.Event().wait(0.01)
-        network.nursery.kill(victim)
-        network.nursery.start(victim)
+        network.processes.kill(victim)
+        network.processes.start(victim)
         follower.read()
     pusher.stop()
     network.wait(pusher.pushed)

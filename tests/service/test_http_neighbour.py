@@ -121,7 +121,7 @@ def _until(read: Callable[[], list[Any]]) -> list[Any]:
 
 def test_peers_are_listed_with_their_state(alpha: tureen.Client, beta: tureen.Client) -> None:
     (peer,) = _until(lambda: [peer for peer in beta.peers() if peer["state"] != "unknown"])
-    assert (peer["name"], peer["state"], peer["offers"], peer["shared"]) == ("alpha", "here", ["s"], [])
+    assert (peer["name"], peer["state"], peer["offers"], peer["shared"]) == ("alpha", "connected", ["s"], [])
     assert "token" not in peer
     (receiver,) = alpha.peers()
     assert (receiver["name"], receiver["url"], receiver["state"], receiver["shared"]) == (

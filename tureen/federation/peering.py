@@ -43,7 +43,7 @@ class PeerState(NamedTuple):
 
     peer: Peer
     state: str
-    """One of "unknown", "here", "away" and "refused"; "shared with" if this server does not call it."""
+    """One of "unknown", "connected", "away" and "refused"; "shared with" if this server does not call it."""
     since: int | None
     error: str | None
     offered: tuple[str, ...]
@@ -110,7 +110,7 @@ class Peering:
             refused = isinstance(error, PeerFailed | Unauthorized)
             self._note(name, "refused" if refused else "away", error, None)
             raise
-        self._note(name, "here", None, info)
+        self._note(name, "connected", None, info)
         return info
 
     def infos(self) -> dict[str, PeerInfo | TureenError]:

@@ -24,12 +24,12 @@ from tureen.service.settings import Settings
 NEVER = 1e6
 
 
-class Nursery:
+class ServerProcesses:
     """Starts servers, and kills them."""
 
     def __init__(self, root: Path, *names: str) -> None:
         """Prepare servers of these names, with pots in a directory."""
-        command = [sys.executable, "-m", "tests.federation.server_nursery", str(root), *names]
+        command = [sys.executable, "-m", "tests.federation.server_processes", str(root), *names]
         # A thread of the allocator may hold a lock when the process is forked.
         environment = {**os.environ, "JE_ARROW_MALLOC_CONF": "background_thread:false"}
         self._process = subprocess.Popen(
@@ -90,7 +90,7 @@ def main() -> None:
 def serve(pot: Path, name: str, address: socket.socket) -> None:
     """Serve a pot until the process is killed."""
     engine.SPARK_DELAY = NEVER
-    # Its input and output belong to the nursery.
+    # Its input and output belong to the process that starts servers.
     os.close(0)
     os.dup2(2, 1)
     with tureen.open(pot) as soup:
