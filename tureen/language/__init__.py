@@ -4,8 +4,9 @@ Takes a text and a function that looks up streams. Holds nothing.
 Gives a `Query` or an error with its position in the text.
 Does not know data, Spark, the pot, or how a query is answered.
 
-The order of the passes is in `binding/passes.py`. The vocabulary: `source.py` (a text and locations in it), `tree.py`
-and `types.py` (bound expressions), `literals.py`, `moments.py`, `durations.py`, `cast.py` and `spelling.py` (values).
+The order of the passes is in `binding/passes.py`. The vocabulary: `source.py` (a text and locations in it), `tree.py`,
+`types.py` and `decimal_types.py` (bound expressions), `literals.py`, `moments.py`, `durations.py`, `cast.py` and
+`spelling.py` (values).
 
 * `text/`: tokens: the parts of a query, its window, IN lists; statements and their declarations
 * `binding/`: names and types, aggregates, window functions, groups, outputs

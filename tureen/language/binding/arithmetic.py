@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tureen.errors import TypeMismatch, Unsupported
 from tureen.language.binding.coerce import coerce, compare_type, fold, type_name
-from tureen.language.duckdb.division import quotient_type
+from tureen.language.decimal_types import decimal_result
 from tureen.language.moments import DAY_MICROS, in_range
 from tureen.language.source import Source
 from tureen.language.tree import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, Call, Const, Expr, IntervalConst
-from tureen.language.types import MAX_PRECISION, as_decimal, at_least_int, integer_range
+from tureen.language.types import as_decimal, at_least_int, integer_range
 from tureen.schema import INTEGRAL, NUMERIC, Kind, Type
 from tureen.window import Now
 
@@ -59,16 +59,8 @@ def negate(source: Source, value: Expr) -> Expr:
 
 
 def _decimal(source: Source, op: str, left: Expr, right: Expr) -> Expr:
-    """DECIMAL arithmetic, if 38 digits suffice to compute it exactly."""
     left_type, right_type = _digits(left, right), _digits(right, left)
-    scale = max(left_type.scale, right_type.scale)
-    whole = max(left_type.precision - left_type.scale, right_type.precision - right_type.scale)
-    precision = whole + scale + 1
-    if op == "*":
-        precision, scale = left_type.precision + right_type.precision + 1, left_type.scale + right_type.scale
-    result: Type | None = Type(Kind.DECIMAL, precision, scale) if precision <= MAX_PRECISION else None
-    if op not in "+-*":
-        result = quotient_type(op, left_type, right_type)
+    result = decimal_result(op, left_type, right_type)
     if result is None:
         raise Unsupported(
             f"{left_type.sql} {op.upper()} {right_type.sql} needs more than 38 digits",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from tureen.errors import SqlError, UnknownStream
+from tureen.errors import Location, SqlError, UnknownStream, Unsupported
 from tureen.join import Join, JoinKind, JoinTree, LateralJoin
 from tureen.language.binding.brackets import BracketWindow
 from tureen.language.binding.conditions import Conditions, Conjuncts
@@ -134,9 +134,16 @@ class Draft:
         if common is not None:
             definition, context = common
             context = replace(context, window=self._within(bracket).window)
-            block = _renamed(self.source, definition, context.bind_block(context, definition.tokens))
-            return self._add_block(table, block)
+            block = context.bind_block(context, definition.tokens)
+            location = self.source.token(definition.tokens[0]) if definition.columns else None
+            return self._add_block(table, _renamed(f"WITH {definition.name}", definition.columns, block, location))
         named = self._look_up(table)
+        if _alias_columns(table):
+            raise Unsupported(
+                f"columns of '{table.name}' cannot be renamed after its alias",
+                hint="rename them in SELECT, or write FROM (SELECT a AS b FROM …)",
+                location=self.source.node(table),
+            )
         window = self.window if bracket is None or bracket.window is None else bracket.window
         if named.kind is RelationKind.TABLE:
             if bracket is not None:
@@ -248,7 +255,8 @@ class Draft:
         self.scalars = {}
 
     def _add_block(self, table: exp.Table, block: QueryBlock) -> Relation:
-        relation = self.add_block(block)
+        columns = _alias_columns(table)
+        relation = self.add_block(_renamed(f"the alias '{table.alias}'", columns, block, self.source.node(table)))
         name = table.alias or ("" if is_block_name(table.name) or table.name == COMBINED else table.name)
         named = replace(relation, names=(name,) if name else ())
         self.conjuncts.relations[relation.number] = named
@@ -287,16 +295,21 @@ class Draft:
         return replace(self.context, window=window)
 
 
-def _renamed(source: Source, table: CommonTable, block: QueryBlock) -> QueryBlock:
-    """A block whose columns have the names that WITH gives them."""
-    if not table.columns:
+def _alias_columns(table: exp.Table) -> list[str]:
+    alias = table.args.get("alias")
+    return [] if alias is None else [column.name for column in alias.args.get("columns") or []]
+
+
+def _renamed(what: str, names: list[str], block: QueryBlock, location: Location | None) -> QueryBlock:
+    """A block whose columns have other names, if there are any."""
+    if not names:
         return block
-    if len(table.columns) != len(block.outputs):
-        raise SqlError(
-            f"WITH {table.name} has {len(table.columns)} names for {len(block.outputs)} columns",
-            location=source.token(table.tokens[0]),
-        )
+    if len(names) != len(block.outputs):
+        raise SqlError(f"{what} has {len(names)} names for {len(block.outputs)} columns", location=location)
+    keys = [name_key(name) for name in names]
+    if duplicate := next((name for i, name in enumerate(names) if keys[i] in keys[:i]), None):
+        raise SqlError(f"{what} has a duplicate column '{duplicate}'", location=location)
     if not isinstance(block, Query):
-        return replace(block, left=_renamed(source, table, block.left))
-    named = zip(block.outputs, table.columns, strict=True)
+        return replace(block, left=_renamed(what, names, block.left, location))
+    named = zip(block.outputs, names, strict=True)
     return replace(block, outputs=tuple(replace(output, name=name) for output, name in named))

@@ -169,9 +169,6 @@ class FromReader:
                 raise Unsupported(
                     f"{what} is not supported yet", hint="leave it out", location=self._source.node(table)
                 )
-        alias = table.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
-            raise Unsupported("new names for columns are given in SELECT", location=self._source.node(table))
 
     def _common_columns(self, left: FromTree, right: FromTree) -> tuple[str, ...]:
         names = [self._names(side) for side in (left, right)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tureen.language.decimal_types import exact_result
 from tureen.language.functions.json import JSON
 from tureen.language.functions.math import MATH
 from tureen.language.functions.regexes import REGEXES
 from tureen.language.functions.text import TEXT
 from tureen.language.functions.time import TIMES
 from tureen.language.tree import USER_FUNCTION, Call, Expr, children
-from tureen.language.types import keeps_every_value
+from tureen.language.types import MAX_PRECISION, keeps_every_value
 from tureen.schema import FRACTIONAL, NUMERIC, Kind
 
 RAISING_FUNCTIONS = frozenset(
@@ -35,6 +36,11 @@ def _raises(call: Call) -> bool:
         return True
     if call.op == "neg" and call.type.precision > MOST_NEGATED:
         return True
+    if call.op in ("+", "-", "*") and call.type.kind is Kind.DECIMAL:
+        left, right = call.args[0].type, call.args[1].type
+        assert left is not None
+        assert right is not None
+        return exact_result(call.op, left, right).precision > MAX_PRECISION
     if call.op in ("+", "-", "*", "neg"):
         return call.type.kind not in FRACTIONAL | {Kind.DECIMAL}
     if call.op in ("cast", "try_cast"):

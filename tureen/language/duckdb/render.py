@@ -6,7 +6,7 @@ import math
 
 from tureen.errors import Unsupported
 from tureen.language.duckdb.conversions import cast_sql
-from tureen.language.duckdb.division import common_decimal, division_sql
+from tureen.language.duckdb.decimals import decimal_sql
 from tureen.language.duckdb.raising import MOST_NEGATED, can_raise
 from tureen.language.moments import DAY_MICROS, day_text, in_range, moment_text
 from tureen.language.tree import USER_FUNCTION, Call, Const, Expr, IntervalConst, Ref
@@ -201,24 +201,12 @@ def _arithmetic(call: Call, args: list[str]) -> str:
     if isinstance(second, IntervalConst) and first.type is not None and first.type.kind is Kind.DATE:
         days = second.micros // DAY_MICROS
         return f"CAST({left} {call.op} CAST({days} AS INTEGER) AS DATE)"
-    if call.op in ("/", "div") and first.type is not None and first.type.kind is Kind.DECIMAL:
-        return _filled(call, division_sql(call), args)
+    if first.type is not None and first.type.kind is Kind.DECIMAL:
+        return _filled(call, decimal_sql(call), args)
     if call.op in ("/", "%", "div"):
-        if call.type.kind is Kind.DECIMAL:
-            wide = sql_type(common_decimal(call))
-            left, right = f"CAST({left} AS {wide})", f"CAST({right} AS {wide})"
         op = {"div": "//"}.get(call.op, call.op)
         # DuckDB returns NULL or infinity, and raises for the minimum integer % -1.
         by_one = f"WHEN {right} = -1 THEN 1 " if call.op == "%" and call.type.kind in INTEGRAL else ""
         guard = f"CASE WHEN {right} = 0 AND {left} IS NOT NULL THEN error('division by zero') {by_one}ELSE {right} END"
-        text = f"({left} {op} ({guard}))"
-        return f"CAST({text} AS {sql_type(call.type)})" if call.type.kind is Kind.DECIMAL else text
-    if call.type.kind is Kind.DECIMAL and call.op != "*":
-        wide = sql_type(call.type)
-        left, right = f"CAST({left} AS {wide})", f"CAST({right} AS {wide})"
-    elif call.type.kind is Kind.DECIMAL and call.type.precision > 18:
-        # DuckDB multiplies with 18 digits unless an operand is wider.
-        scale = first.type.scale if first.type is not None else 0
-        left = f"CAST({left} AS DECIMAL({call.type.precision},{scale}))"
-    text = f"({left} {call.op} {right})"
-    return f"CAST({text} AS {sql_type(call.type)})" if call.type.kind is Kind.DECIMAL else text
+        return f"({left} {op} ({guard}))"
+    return f"({left} {call.op} {right})"
