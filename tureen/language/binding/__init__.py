@@ -4,7 +4,7 @@ Takes sqlglot's tree and the schemas of streams and tables. Holds nothing. Gives
 
 * `passes.py`: the passes in order; `draft.py`: a query on its way; `scope.py`: name resolution; `select.py`: the
   clauses that are supported
-* `from_clause.py`, `asof.py`: relations and joins; `conditions.py`: the conjuncts of WHERE and ON
+* `from_clause.py`, `asof.py`: relations and joins; `conditions.py`, `disjunctions.py`: the conjuncts of WHERE and ON
 * `subqueries.py`, `lateral.py`, `set_operations.py`: queries within queries;
   `input_condition.py`: a condition over one input of a bound query
 * `bind.py`: expressions; `atoms.py`, `arithmetic.py`, `coerce.py`, `row_values.py`, `now.py`: kinds of expressions

@@ -18,6 +18,7 @@ from tureen.join import (
     parse_field,
     visible_leaves,
 )
+from tureen.language.binding.disjunctions import all_of, inputs_of, required_of
 from tureen.language.binding.scope import Relation
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.predicates.factors import holds
@@ -76,6 +77,10 @@ class Conjuncts:
             if single is not None:
                 self._alone.setdefault(single, []).append(conjunct)
                 continue
+            for number in sorted(inputs) if not depends_on_now else ():
+                required = required_of(conjunct, number)
+                if required is not None and self._single(tree, frozenset({number})) is not None:
+                    self._alone.setdefault(number, []).append(required)
             tree = _without_null_rows(tree, self._rejected(conjunct, inputs))
             single = None if depends_on_now else self._single(tree, inputs)
             if single is not None:
@@ -131,25 +136,6 @@ class Conjuncts:
 
     def _schema(self) -> Schema:
         return Schema(tuple(ref.column for relation in self.relations for ref in relation.refs))
-
-
-def inputs_of(expr: Expr) -> frozenset[int]:
-    """The inputs that an expression reads."""
-    return frozenset(parse_field(name).input for name in columns_in(expr) if name != NOW)
-
-
-def conjuncts_of(condition: Expr) -> list[Expr]:
-    """The parts of a conjunction."""
-    if isinstance(condition, Call) and condition.op == "and":
-        return [conjunct for part in condition.args for conjunct in conjuncts_of(part)]
-    return [condition]
-
-
-def all_of(parts: Sequence[Expr]) -> Expr:
-    """The conjunction of conditions."""
-    if not parts:
-        return _TRUE
-    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN, parts[0].at)
 
 
 def filtered(tree: JoinTree, factors: Sequence[JoinFactor]) -> JoinTree:

@@ -9,7 +9,8 @@ from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import SqlError, Unsupported
 from tureen.language.binding.bind import bind_condition
-from tureen.language.binding.conditions import clause_of_input, inputs_of
+from tureen.language.binding.conditions import clause_of_input
+from tureen.language.binding.disjunctions import inputs_of
 from tureen.language.binding.scope import Relation, Scope
 from tureen.language.source import Source
 from tureen.language.text.depth import parser_stack

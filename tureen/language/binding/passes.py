@@ -13,7 +13,8 @@ from tureen.join import JoinKind, JoinTree, divided, visible_leaves
 from tureen.language.binding.asof import latest_partner
 from tureen.language.binding.bind import bind_condition, compare
 from tureen.language.binding.brackets import read_brackets
-from tureen.language.binding.conditions import all_of, conjuncts_of, inner_join, inputs_of
+from tureen.language.binding.conditions import inner_join
+from tureen.language.binding.disjunctions import all_of, conjuncts_of, inputs_of
 from tureen.language.binding.draft import MAX_BLOCKS, Body, Context, Draft
 from tureen.language.binding.emit_final import check_final, check_template
 from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, merged_column, numbers_in

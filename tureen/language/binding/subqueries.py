@@ -12,7 +12,7 @@ from tureen.errors import SqlError, Unsupported
 from tureen.join import Join, JoinKind, JoinTree, visible_leaves
 from tureen.language.binding.aggregates import has_aggregate
 from tureen.language.binding.bind import bind, compare
-from tureen.language.binding.conditions import conjuncts_of, inputs_of
+from tureen.language.binding.disjunctions import conjuncts_of, inputs_of
 from tureen.language.binding.draft import Context, Draft
 from tureen.language.binding.outputs import read_items
 from tureen.language.binding.scope import Scope
