@@ -22,6 +22,7 @@ _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": r"\t\n\x0b\f\r "}
 _ESCAPED = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f"}
 _MARKS = frozenset("\\.^$|?*+()[]{}-/&~#@!%,:;<>=\"'` _")
 _HINT = "use characters, classes, groups, | and * + ? {m,n}; or use LIKE"
+_TERMINATED = "'regexp_replace with $ of a string that ends with a line terminator'"
 MOST_REPEATS = 1000
 
 
@@ -267,9 +268,15 @@ def _replace(args: Args) -> str:
     if pattern is None or replacement is None:
         return "NULL"
     regex = read_regex(pattern)
-    if regex.empty or regex.ends or regex.repeated:
-        raise UnsupportedCall("regexp_replace does not support '$', repeated groups or empty matches", "use replace")
-    return _bounded(args[0], _literal(regex.body), _rewritten(replacement, regex.groups))
+    if regex.empty or regex.repeated:
+        raise UnsupportedCall("regexp_replace does not support repeated groups or empty matches", "use replace")
+    body = _literal(regex.body + (r"\z" if regex.ends else ""))
+    replaced = _bounded(args[0], body, _rewritten(replacement, regex.groups))
+    if not regex.ends:
+        return replaced
+    # In Java, `$` matches before and after a line terminator at the end of the string.
+    terminated = _literal(rf"[{_ENDS}]\z")
+    return f"CASE WHEN regexp_matches({{0}}, {terminated}) THEN error({_TERMINATED}) ELSE {replaced} END"
 
 
 def _bounded(value: Expr, body: str, replacement: str) -> str:
