@@ -31,7 +31,7 @@ from tureen.errors import (
     Unreachable,
 )
 from tureen.federation.frame import MEDIA_TYPE
-from tureen.federation.neighbour import FlowRequest, PeerInfo
+from tureen.federation.neighbour import FLOWS_PATH, FlowRequest, PeerInfo
 from tureen.position import BEGINNING
 from tureen.pot.peers import Peer
 from tureen.service.http_neighbour import HttpNeighbour
@@ -207,6 +207,11 @@ def test_a_peer_sees_only_what_is_shared(servers: list[RunningServer], beta: tur
         assert flow_of(url, token, flow, stream.origin).status_code == 400, flow
     assert flow_of(url, token, "SELECT v FROM s", "another").status_code == 404
     neighbour.close()
+
+
+def test_requests_of_later_versions_are_understood(servers: list[RunningServer], token: str) -> None:
+    with closing(HttpNeighbour(Peer("alpha", servers[0].url, token))) as neighbour:
+        assert neighbour.request("PUT", FLOWS_PATH, {"flows": [], "rank": 7}) == {"missing": []}
 
 
 def info_of(server: RunningServer, token: str | None) -> PeerInfo:

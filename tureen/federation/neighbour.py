@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -66,7 +66,8 @@ class PeerInfo:
 
 
 def _shared_stream(entry: dict[str, Any]) -> SharedStream:
-    stream = SharedStream(**entry)
+    # A later version may tell more about a stream.
+    stream = SharedStream(**{field.name: entry[field.name] for field in fields(SharedStream)})
     check_name(stream.name, "stream")
     assert stream.parsed
     texts = (stream.origin, stream.home, stream.clock)

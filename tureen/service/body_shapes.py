@@ -270,61 +270,6 @@ class FunctionList(ResponseBody):
     next: str | None
 
 
-class NewPeer(RequestBody):
-    """A server to receive streams from."""
-
-    name: Name
-    url: Text
-    token: Text | None = None
-    ca: Text | None = None
-
-
-class PeerEntry(ResponseBody):
-    """A peer, its state, and what is shared; `url` is null if this server only sends to it."""
-
-    name: str
-    url: str | None
-    state: str
-    since: datetime | None
-    error: str | None
-    offers: list[str]
-    shared: list[str]
-
-
-class PeerList(ResponseBody):
-    """A page of peers."""
-
-    peers: list[PeerEntry]
-    next: str | None
-
-
-class SharedStreamInfo(ResponseBody):
-    """A stream that is shared with the caller."""
-
-    name: str
-    schema_: Annotated[str, Field(alias="schema")]
-    time: str | None
-    clock: str
-    retain: int | None
-    item: str | None
-    origin: str
-    home: str
-
-
-class PeerDescription(ResponseBody):
-    """A server, as a peer sees it."""
-
-    name: str
-    pot: str
-    streams: list[SharedStreamInfo]
-
-
-class StreamMarks(ResponseBody):
-    """The next tuple id of each stream, by the identity of the stream."""
-
-    streams: dict[str, int]
-
-
 class NewTable(RequestBody):
     """A table to create."""
 

@@ -13,7 +13,7 @@ from tureen.errors import TureenError, UnknownStream
 from tureen.federation.flow_reader import FlowReader
 from tureen.federation.frame import MEDIA_TYPE, encode_error, encode_frame
 from tureen.federation.neighbour import HEARTBEAT, FlowRequest
-from tureen.service import body_shapes as shapes
+from tureen.service import network_shapes as shapes
 from tureen.service.authorization import Caller
 from tureen.service.routes.descriptions import describe_errors
 from tureen.service.routes.parameters import PeerCaller, Seconds

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from tureen.federation.neighbour import FLOWS_PATH, NETWORK_PATH, SAMPLE_PATH
 from tureen.service import network_shapes as shapes
 from tureen.service.authorization import Caller
-from tureen.service.body_shapes import RequestBody
 from tureen.service.routes.descriptions import describe_errors
 from tureen.service.routes.parameters import Admin, PeerCaller
 from tureen.service.routes.responses import json_response
@@ -53,6 +52,6 @@ async def show_network(caller: Admin) -> Response:
     return json_response(await asyncio.to_thread(caller.soup.network))
 
 
-async def _answer(caller: Caller, method: str, path: str, body: RequestBody) -> Response:
+async def _answer(caller: Caller, method: str, path: str, body: shapes.PeerRequest) -> Response:
     requests = caller.service.federation.serving.requests
     return json_response(await asyncio.to_thread(requests, caller.principal, method, path, body.model_dump()))
