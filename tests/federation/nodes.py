@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 
 from tests.federation.servers_in_process import Site
@@ -21,7 +22,7 @@ class Node(Site):
         catalog, invoker = self.engine.catalog, self.engine.invoker
         # Leases end at once, and nothing is remembered, so that a test need not wait.
         self.planner = NetworkPlanner(
-            self.federation, catalog, invoker, self._clock, load=lambda: 0.0, lease=0.0, memory=0.0
+            self.federation, catalog, invoker, self._clock, load=lambda: 0.0, lease=0.0, memory=0.0, patience=inf
         )
 
     def share(self, other: Site, stream: str) -> None:

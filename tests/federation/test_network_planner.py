@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from tests.federation.nodes import Nodes
 from tureen.errors import PeerFailed, UnknownStream
 from tureen.federation.flow_reader import FlowReader
+from tureen.federation.neighbour import NETWORK_PATH
+from tureen.federation.peering import MOST_ASKING
 from tureen.position import BEGINNING, Position
 from tureen.pot.peers import Peer
 from tureen.results.answer import Answer
@@ -179,6 +182,28 @@ def test_a_query_is_registered_while_its_peer_is_away(nodes: Nodes, twin: Manual
     nodes["A"].start()
     nodes.tend()
     assert_same(nodes["C"].invoke(handle), twin.invoke(twin.register("SELECT price FROM trades WHERE price > 1")))
+
+
+def test_a_query_is_registered_while_too_many_wait_for_peers(nodes: Nodes, twin: ManualEngine) -> None:
+    push(nodes, twin, trades(1, 2))
+    assert nodes["C"].federation.find_remote("trades")
+    with ExitStack() as stack:
+        for _ in range(MOST_ASKING):
+            stack.enter_context(nodes["C"].federation.peering.asking())
+        handle = nodes["C"].register("SELECT price FROM trades WHERE price > 1")
+    assert [link.peer for link in nodes["C"].federation.links()] == ["C"], "it waits to be planned"
+    assert not nodes["C"].invoke(handle).complete
+    nodes.tend()
+    assert_same(nodes["C"].invoke(handle), twin.invoke(twin.register("SELECT price FROM trades WHERE price > 1")))
+
+
+def test_a_server_whose_asker_gives_up_asks_nobody(nodes: Nodes) -> None:
+    stream = nodes["B"].federation.serving.info(None).streams[0]
+    body, handle = {"origin": stream.origin}, nodes["B"].planner.requests.handle
+    names = [
+        [peer["name"] for peer in handle("C", "POST", NETWORK_PATH, body, seconds)["peers"]] for seconds in (None, 0.0)
+    ]
+    assert names == [["B", "A"], ["B"]]
 
 
 def test_what_a_peer_lost_is_asked_for_again(nodes: Nodes, twin: ManualEngine) -> None:

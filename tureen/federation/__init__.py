@@ -5,7 +5,7 @@ Gives remote streams and replicas to queries, and flows of shared streams to pee
 Does not know HTTP or Spark: connections are a protocol.
 
 * `flow.py`: the selection and projection of a stream that a peer is asked for; `frame.py`: rows on the wire
-* `neighbour.py`: a peer as this server calls it
+* `neighbour.py`: a peer as this server calls it; `askers.py`: who waits for its answer, and for how long
 * `flow_reader.py`, `flow_serving.py`: the side that sends; what a peer may see
 * `sent_flows.py`: what is being sent
 * `link_intake.py`, `link_run.py`: the side that receives, exactly once; `local_neighbour.py`: from within the process

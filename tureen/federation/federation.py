@@ -33,6 +33,9 @@ log = logging.getLogger("tureen")
 BORROWED_SECONDS = 60.0
 """How long the replica of an unregistered query is kept: the query may be repeated."""
 
+MOST_BORROWERS = 4
+"""How many unregistered queries may wait for tuples at a time: invocations have few threads."""
+
 BORROW_WAIT = 10.0
 """The most seconds that an unregistered query waits for the tuples of its stream."""
 
@@ -77,6 +80,7 @@ class Federation:
         self._runs: dict[int, LinkRun] = {}
         self._claims: dict[int, int] = {}
         self._borrowed: list[tuple[float, int]] = []
+        self._borrowers = threading.BoundedSemaphore(MOST_BORROWERS)
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -109,7 +113,9 @@ class Federation:
     def find_remote(self, name: str) -> Stream | None:
         """Make a stream known that a peer shares under that name; None if no peer does."""
         shared: dict[str, list[tuple[str, SharedStream]]] = {}
-        for peer, info in self.infos().items():
+        with self.peering.asking():
+            infos = self.infos()
+        for peer, info in infos.items():
             for stream in info.streams if isinstance(info, PeerInfo) else ():
                 if name_key(stream.name) == name_key(name):
                     shared.setdefault(stream.origin, []).append((peer, stream))
@@ -147,15 +153,27 @@ class Federation:
         return self.replica_of(Need(stream)).id
 
     def borrow_replica(self, stream: Stream, query: Query, number: int) -> int:
-        """A replica for an unregistered query, up to date if its peer answers; it is kept for a while."""
-        replica = self.replica_for(stream, query, number)
-        with self._lock:
-            self._borrowed.append((time.monotonic() + BORROWED_SECONDS, replica))
-        deadline = time.monotonic() + BORROW_WAIT
-        while self.trouble_of(replica) is not None and time.monotonic() < deadline and self._threads:
-            if self._closing.wait(0.01) or self._runs[replica].state.state in ("away", "refused"):
-                break
+        """A replica for an unregistered query, up to date if its peer answers; it is kept for a while.
+
+        If others wait already, it is returned as it is.
+        """
+        waits = self._borrowers.acquire(blocking=False)
+        try:
+            replica = self.replica_of(need_of(stream, query, number), ask=waits).id
+            with self._lock:
+                self._borrowed.append((time.monotonic() + BORROWED_SECONDS, replica))
+            if waits and self._threads:
+                self._wait_until_current(replica, time.monotonic() + BORROW_WAIT)
+        finally:
+            if waits:
+                self._borrowers.release()
         return replica
+
+    def _wait_until_current(self, replica: int, deadline: float) -> None:
+        while self.trouble_of(replica) is not None and time.monotonic() < deadline:
+            run = self._runs.get(replica)
+            if run is None or self._closing.wait(0.01) or run.state.state in ("away", "refused"):
+                return
 
     def _return_borrowed(self) -> bool:
         """Release the replicas that were borrowed long enough; whether there are some."""
@@ -166,9 +184,9 @@ class Federation:
             self.release(replica)
         return bool(due)
 
-    def replica_of(self, need: Need) -> Link:
+    def replica_of(self, need: Need, *, ask: bool = True) -> Link:
         """The link whose replica has what is needed; it is kept until `release`, or while a query uses it."""
-        return self.claim_link(need.stream, lambda: self.placement.place(need, self.links()))
+        return self.claim_link(need.stream, lambda: self.placement.place(need, self.links(), ask=ask))
 
     def claim_link(self, stream: Stream, place: Callable[[], Link | LinkSource]) -> Link:
         """The link that `place` returns, or a new one from the source that it returns; it is kept until `release`."""

@@ -41,8 +41,8 @@ class FlowServing:
         """Serve that pot; `away` tells why a replica does not have everything."""
         self._catalog, self._invoker, self._inbox, self._away = catalog, invoker, inbox, away
         self.sent = SentFlows()
-        self.requests: Callable[[str, str, str, Any], Any] = _no_route
-        """Answers what a peer asks for when it plans: its name, a method, a path and a body."""
+        self.requests: Callable[[str, str, str, Any, float | None], Any] = _no_route
+        """Answers what a peer asks for when it plans: its name, a method, a path, a body, and how long it waits."""
 
     def info(self, peer: str | None) -> PeerInfo:
         """What a peer may know; None is this server itself."""
@@ -140,7 +140,7 @@ def _flow_of(link: Link) -> FlowSelection:
     return parse_flow(link.flow, lambda _: relation)
 
 
-def _no_route(peer: str, method: str, path: str, body: Any) -> Any:  # noqa: ARG001 - as the other function
+def _no_route(peer: str, method: str, path: str, body: Any, seconds: float | None) -> Any:  # noqa: ARG001 - as the other function
     raise UnknownStream(f"there is no route {method} {path}")
 
 

@@ -26,7 +26,7 @@ class LocalNeighbour:
         """
         self._serving, self._peer, self._wait = serving, peer, wait
 
-    def info(self) -> PeerInfo:
+    def info(self, seconds: float | None = None) -> PeerInfo:  # noqa: ARG002 - as over HTTP
         """What the server tells this peer."""
         return self._serving.info(self._peer)
 
@@ -49,11 +49,12 @@ class LocalNeighbour:
         """The next tuple ids now: what was pushed before is stored."""
         return self._serving.next_ids(self._peer)
 
-    def request(self, method: str, path: str, body: Any = None) -> Any:
+    def request(self, method: str, path: str, body: Any = None, seconds: float | None = None) -> Any:
         """Call the function that answers a route; what is sent and returned is copied, as JSON."""
         if self._peer is None:
             raise UnknownStream(f"there is no route {method} {path}")
-        return json.loads(json.dumps(self._serving.requests(self._peer, method, path, json.loads(json.dumps(body)))))
+        received = json.loads(json.dumps(body))
+        return json.loads(json.dumps(self._serving.requests(self._peer, method, path, received, seconds)))
 
     def close(self) -> None:
         """Nothing to close."""

@@ -91,8 +91,8 @@ class FlowRequest:
 class Neighbour(Protocol):
     """A connection to a peer."""
 
-    def info(self) -> PeerInfo:
-        """What the peer tells about itself and what it shares."""
+    def info(self, seconds: float | None = None) -> PeerInfo:
+        """What the peer tells about itself and what it shares, if it answers within some seconds."""
         ...
 
     def frames(self, request: FlowRequest, schema: pa.Schema) -> AbstractContextManager[Iterator[FlowFrame]]:
@@ -103,8 +103,11 @@ class Neighbour(Protocol):
         """The next tuple id of each stream that lives there and is shared, once a position of the peer is reached."""
         ...
 
-    def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Send JSON to a route below /v1/federation, and return the JSON of the response."""
+    def request(self, method: str, path: str, body: Any = None, seconds: float | None = None) -> Any:
+        """Send JSON to a route below /v1/federation, and return the JSON of the response.
+
+        The peer is told for how many seconds this server waits.
+        """
         ...
 
     def close(self) -> None:

@@ -11,8 +11,10 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from tureen.errors import PeerFailed, TureenError
+from tureen.federation.askers import PLAN_SECONDS, Askers
 from tureen.federation.federation import Federation
 from tureen.federation.needs import Need
 from tureen.federation.neighbour import FLOWS_PATH, NETWORK_PATH, PeerInfo
@@ -52,27 +54,38 @@ class NetworkPlacement:
         costs: CostModel | None,
         load: Callable[[], float],
         memory: float = INFO_SECONDS,
+        patience: float = PLAN_SECONDS,
     ) -> None:
-        """Place what that server needs; `memory` is how long it remembers what peers share, in seconds."""
-        self._memory = memory
+        """Place what that server needs.
+
+        `memory` is how long it remembers what peers share, and `patience` how long a plan waits for them, in seconds.
+        """
+        self._memory, self._patience = memory, patience
         self._federation, self._costs, self._load = federation, costs or CostModel(), load
-        self.sampling = StreamSampling(federation.name, invoker.answer_once, self.senders, federation.neighbour)
+        self.sampling = StreamSampling(federation.name, invoker.answer_once, self.senders, self._ask)
         self._infos: tuple[float, dict[str, PeerInfo]] = -memory, {}
 
     # What a query of this server needs
 
-    def place(self, need: Need, links: Sequence[Link]) -> Link | LinkSource:
-        """A link whose replica has what is needed, or the peer that sends it; without an answer, one to wait for."""
+    def place(self, need: Need, links: Sequence[Link], *, ask: bool = True) -> Link | LinkSource:
+        """A link whose replica has what is needed, or the peer that sends it; without an answer, one to wait for.
+
+        Without `ask`, no peer is asked now.
+        """
         stream, needed = need.stream, shippable(need.stream.visible, need.properties)
         link = self.covering(stream, needed, links)
         if link is not None:
             return link
+        # A link to this server itself, which has nothing to send, waits.
+        waiting = LinkSource(self._federation.name, selection_text(stream.visible, needed))
+        if not ask:
+            return waiting
         try:
-            return self.obtain(stream, needed, [])
+            with self._federation.peering.asking():
+                return self.obtain(stream, needed, Askers.waiting(self._patience))
         except TureenError as error:
             log.warning("stream '%s' is received as soon as its peers can be asked: %s", stream.name, error)
-            # A link to this server itself, which has nothing to send, waits.
-            return LinkSource(self._federation.name, selection_text(stream.visible, needed))
+            return waiting
 
     def released(self, link: Link) -> None:
         """Nothing to do: `NetworkUpkeep` tells the peer what is still received."""
@@ -98,10 +111,10 @@ class NetworkPlacement:
 
     def find_source(self, link: Link, without: Sequence[str] = ()) -> None:
         """Look for a peer that sends what a link receives, not asking some; the link continues from there."""
-        source = self.obtain(link.stream, read_link(link), without, link)
+        source = self.obtain(link.stream, read_link(link), Askers.waiting(self._patience, *without), link)
         self._federation.change_source(link, source.peer)
 
-    def is_grounded(self, stream: Stream, link: Link, asked: Sequence[str]) -> bool:
+    def is_grounded(self, stream: Stream, link: Link, asked: Askers) -> bool:
         """Whether the rows of a link come from the home of the stream, without passing a server that waits for them."""
         source = self.feeding(link, self._federation.links())
         if source is None or source.peer in asked:
@@ -111,9 +124,7 @@ class NetworkPlacement:
 
     # Carrying out plans
 
-    def obtain(
-        self, stream: Stream, needed: Properties, asked: Sequence[str], known: Link | None = None
-    ) -> Link | LinkSource:
+    def obtain(self, stream: Stream, needed: Properties, asked: Askers, known: Link | None = None) -> Link | LinkSource:
         """Plan from where rows come, and let the peers before this one have them; those in `asked` wait for it.
 
         If they are for a known link, others may receive it from this server, and must not send it back.
@@ -135,7 +146,7 @@ class NetworkPlacement:
         raise errors[-1]
 
     def carry_out(
-        self, stream: Stream, hops: Sequence[Hop], asked: Sequence[str], known: Link | None = None
+        self, stream: Stream, hops: Sequence[Hop], asked: Askers, known: Link | None = None
     ) -> Link | LinkSource:
         """Let the peers before this one have what they send."""
         name = self._federation.name
@@ -152,7 +163,7 @@ class NetworkPlacement:
         return LinkSource(last.sender, last.text)
 
     def ask(
-        self, stream: Stream, sender: str, text: str, hops: Sequence[Hop], asked: Sequence[str], *, is_known: bool
+        self, stream: Stream, sender: str, text: str, hops: Sequence[Hop], asked: Askers, *, is_known: bool
     ) -> None:
         """Ask a peer to have a flow of a stream; the home has them all."""
         if sender == stream.home:
@@ -161,17 +172,22 @@ class NetworkPlacement:
         if len(waiting) > MAX_HOPS:
             raise PeerFailed(f"a flow of stream '{stream.name}' would pass more than {MAX_HOPS} links")
         body = {"origin": stream.origin, "flow": text, "hops": hops_json(hops), "asked": waiting, "is_known": is_known}
-        self._federation.neighbour(sender).request("POST", FLOWS_PATH, body)
+        self._ask(sender, FLOWS_PATH, body, asked)
 
     # What the peers tell
 
-    def network(self, stream: Stream, asked: Sequence[str] = (), without: Link | None = None) -> PeerNetwork:
+    def _ask(self, peer: str, path: str, body: Any, asked: Askers) -> Any:
+        return self._federation.peering.ask(peer, "POST", path, body, asked.seconds())
+
+    def network(self, stream: Stream, asked: Askers | None = None, without: Link | None = None) -> PeerNetwork:
         """The network of a stream, as far as this server can ask; without one of its links."""
+        asked = asked or Askers.waiting(self._patience)
         states, rates = self.states(stream, asked, without), self.sampling.rates(stream, asked)
         return PeerNetwork(stream.name, stream.visible, states, rates, self._costs)
 
-    def states(self, stream: Stream, asked: Sequence[str] = (), without: Link | None = None) -> list[PeerReport]:
+    def states(self, stream: Stream, asked: Askers | None = None, without: Link | None = None) -> list[PeerReport]:
         """What this server and the peers from which the stream may come tell about it; without those in `asked`."""
+        asked = asked or Askers.waiting(self._patience)
         own = self._own_state(stream, without)
         states = {own.name: own}
         for sender in own.senders:
@@ -179,7 +195,7 @@ class NetworkPlacement:
                 continue
             body = {"origin": stream.origin, "asked": [*asked, *states]}
             try:
-                told = read_states(self._federation.neighbour(sender).request("POST", NETWORK_PATH, body))
+                told = read_states(self._ask(sender, NETWORK_PATH, body, asked))
             except TureenError as error:
                 log.info("peer '%s' does not tell about stream '%s': %s", sender, stream.name, error)
                 continue

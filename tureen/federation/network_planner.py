@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection
 
 from tureen.errors import TureenError
+from tureen.federation.askers import PLAN_SECONDS
 from tureen.federation.federation import Federation
 from tureen.federation.neighbour import FLOWS_PATH
 from tureen.federation.network_placement import INFO_SECONDS, NetworkPlacement, machine_load, read_link
@@ -54,10 +55,11 @@ class NetworkPlanner:
         load: Callable[[], float] = machine_load,
         lease: float = LEASE_SECONDS,
         memory: float = INFO_SECONDS,
+        patience: float = PLAN_SECONDS,
     ) -> None:
-        """Plan for that federation, from now on."""
+        """Plan for that federation, from now on; times are in seconds, as in `NetworkPlacement`."""
         self._federation, self._catalog, self._clock = federation, catalog, clock
-        self.placement = NetworkPlacement(federation, invoker, costs, load, memory)
+        self.placement = NetworkPlacement(federation, invoker, costs, load, memory, patience)
         self.requests = PeerRequests(catalog, federation, self.placement, clock, lease)
         self._told: dict[str, list[list[str]] | None] = {}
         with catalog.read() as tx:
@@ -122,7 +124,7 @@ class NetworkPlanner:
             links = by_peer.get(peer, [])
             flows = sorted([link.stream.origin or "", link.flow] for link in links)
             try:
-                answer = self._federation.neighbour(peer).request("PUT", FLOWS_PATH, {"flows": flows})
+                answer = self._federation.peering.ask(peer, "PUT", FLOWS_PATH, {"flows": flows})
                 missing = read_flows(answer.get("missing", []) if isinstance(answer, dict) else None)
             except TureenError as error:
                 log.info("peer '%s' cannot be told what is received from it: %s", peer, error)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from tureen.errors import PeerFailed, TureenError, UnknownStream
 from tureen.federation import neighbour
+from tureen.federation.askers import PLAN_SECONDS, Askers
 from tureen.federation.federation import Federation
 from tureen.federation.network_placement import NetworkPlacement
 from tureen.federation.peer_messages import read_flows, read_hops, read_names, read_text, states_json
@@ -38,30 +39,33 @@ class PeerRequests:
         self._catalog, self._federation, self._placement = catalog, federation, placement
         self._clock, self._lease = clock, round(lease * 1_000_000)
 
-    def handle(self, peer: str, method: str, path: str, body: Any) -> dict[str, Any]:
-        """Answer a request of a peer."""
+    def handle(self, peer: str, method: str, path: str, body: Any, seconds: float | None = None) -> dict[str, Any]:
+        """Answer a request of a peer, which waits for some seconds."""
         if not isinstance(body, dict):
             raise TureenError("a request of a peer must be a JSON object")
         match method, path:
             case "POST", neighbour.NETWORK_PATH:
                 stream = self._stream(peer, body)
-                return states_json(self._placement.states(stream, _asked(peer, body)))
+                with self._federation.peering.asking():
+                    return states_json(self._placement.states(stream, _asked(peer, body, seconds)))
             case "POST", neighbour.SAMPLE_PATH:
-                return self._placement.sampling.sample(self._stream(peer, body), _asked(peer, body))
+                stream = self._stream(peer, body)
+                with self._federation.peering.asking():
+                    return self._placement.sampling.sample(stream, _asked(peer, body, seconds))
             case "POST", neighbour.FLOWS_PATH:
-                return self._have(peer, body)
+                return self._have(peer, body, seconds)
             case "PUT", neighbour.FLOWS_PATH:
                 return self._renew(peer, body)
         raise UnknownStream(f"there is no route {method} {path}")
 
-    def _have(self, peer: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _have(self, peer: str, body: dict[str, Any], seconds: float | None) -> dict[str, Any]:
         """Have a flow that the peer will receive, and keep it."""
         stream = self._stream(peer, body)
         flow = _read(read_text, body.get("flow"))
         needed = parse_selection(flow, stream.name, stream.visible)
         if stream.home is None:
             return {}  # every flow can be read from the stream itself
-        asked, hops = _asked(peer, body), _read(read_hops, body.get("hops", []))
+        asked, hops = _asked(peer, body, seconds), _read(read_hops, body.get("hops", []))
 
         def place() -> Link | LinkSource:
             link = self._placement.covering(stream, needed)
@@ -74,7 +78,8 @@ class PeerRequests:
                 return self._placement.carry_out(stream, hops, asked)
             return self._placement.obtain(stream, needed, asked)
 
-        link = self._federation.claim_link(stream, place)
+        with self._federation.peering.asking():
+            link = self._federation.claim_link(stream, place)
         try:
             with self._catalog.write() as tx:
                 assert stream.origin is not None
@@ -105,9 +110,10 @@ class PeerRequests:
         return stream
 
 
-def _asked(peer: str, body: dict[str, Any]) -> list[str]:
-    """The peers that wait for the answer, at least the one that asks."""
-    return list(dict.fromkeys([*_read(read_names, body.get("asked", [])), peer]))
+def _asked(peer: str, body: dict[str, Any], seconds: float | None) -> Askers:
+    """The peers that wait for the answer, at least the one that asks; None is to wait without a limit."""
+    names = dict.fromkeys([*_read(read_names, body.get("asked", [])), peer])
+    return Askers(tuple(names)) if seconds is None else Askers.waiting(min(seconds, PLAN_SECONDS), *names)
 
 
 def _read(reader: Callable[[Any], T], value: Any) -> T:

@@ -6,13 +6,13 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tureen.errors import PeerFailed, TureenError, Unauthorized, UnknownPeer, Unreachable
+from tureen.errors import PeerFailed, TooMany, TureenError, Unauthorized, UnknownPeer, Unreachable
 from tureen.federation.neighbour import Connect, Neighbour, PeerInfo
 from tureen.pot.catalog import Catalog
 from tureen.pot.peers import (
@@ -35,7 +35,13 @@ ASK_EVERY = 5.0
 
 
 ANSWER_SECONDS = 5.0
-"""How long a registration waits for peers that were not asked before."""
+"""How long a peer may take to tell about itself."""
+
+MOST_ASKING = 32
+"""How many calls may ask peers at a time: others go on without an answer."""
+
+MOST_QUESTIONS = 4
+"""How many questions to one peer about itself may be without an answer."""
 
 
 class PeerState(NamedTuple):
@@ -70,6 +76,9 @@ class Peering:
         self._answered: dict[str, _Answered] = {}
         self._lock = threading.Lock()
         self._asking = threading.Event()
+        self._slots = threading.BoundedSemaphore(MOST_ASKING)
+        self._threads = ThreadPoolExecutor(MOST_ASKING, "tureen-peer")
+        self._questions: dict[str, list[Future[PeerInfo | TureenError]]] = {}
         self._is_closed = False
         self._is_running = False
         """Whether all peers are asked every few seconds."""
@@ -102,7 +111,7 @@ class Peering:
     def info(self, name: str) -> PeerInfo:
         """What a peer tells about itself."""
         try:
-            info = self.neighbour(name).info()
+            info = self.neighbour(name).info(ANSWER_SECONDS)
             # Peers name those that wait for an answer, so that nobody is asked in a circle: letters count, too.
             if info.name != name:
                 raise PeerFailed(f"the server is named '{info.name}'", hint=f"add it as peer '{info.name}'")
@@ -118,21 +127,67 @@ class Peering:
         names = list(self.neighbours)
         if not self._is_running:
             return {name: self._told(name) for name in names}
-        # A peer that does not answer must not delay the others, and nobody for long.
-        threads = ThreadPoolExecutor(max(1, len(names)), "tureen-peer")
-        asked = {name: threads.submit(self._told, name) for name in names}
-        wait(asked.values(), timeout=ANSWER_SECONDS)
-        threads.shutdown(wait=False)
-        return {name: call.result() if call.done() else _no_answer(name) for name, call in asked.items()}
+        away = {name: failure for name in names if (failure := self._failure(name)) is not None}
+        return away | self._ask_about_themselves([name for name in names if name not in away])
+
+    def _ask_about_themselves(self, names: list[str]) -> dict[str, PeerInfo | TureenError]:
+        """Ask peers at the same time: one that does not answer must not delay the others, and nobody for long."""
+        questions = {name: self._question(name) for name in names}
+        wait([call for call in questions.values() if call is not None], timeout=ANSWER_SECONDS)
+        told: dict[str, PeerInfo | TureenError] = {}
+        for name, call in questions.items():
+            if call is not None and call.done() and not call.cancelled():
+                told[name] = call.result()
+            else:
+                told[name] = error = Unreachable(f"no answer from '{name}' in time")
+                self._note(name, "away", error, None)
+        return told
+
+    def _question(self, name: str) -> Future[PeerInfo | TureenError] | None:
+        """Ask a peer about itself in a thread; None if too many questions to it are without an answer."""
+        with self._lock:
+            if self._is_closed:
+                return None
+            calls = [call for call in self._questions.get(name_key(name), ()) if not call.done()]
+            self._questions[name_key(name)] = calls
+            if len(calls) >= MOST_QUESTIONS:
+                return None
+            calls.append(self._threads.submit(self._told, name))
+            return calls[-1]
 
     def _told(self, name: str) -> PeerInfo | TureenError:
-        answered = self._answered.get(name_key(name))
-        if self._is_running and answered is not None and answered.failure is not None:
-            return answered.failure  # it is asked every few seconds
         try:
             return self.info(name)
         except TureenError as error:
             return error
+
+    def _failure(self, name: str) -> TureenError | None:
+        """Why a peer did not answer of late: it is asked every few seconds, and nobody else waits for it until then."""
+        answered = self._answered.get(name_key(name))
+        if not self._is_running or answered is None or answered.failure is None:
+            return None
+        return Unreachable(f"peer '{name}' is {answered.state}: {answered.failure.message}")
+
+    def ask(self, name: str, method: str, path: str, body: Any, seconds: float | None = ANSWER_SECONDS) -> Any:
+        """Send a request to a peer, at once raising for one that is known to be away; see `Neighbour.request`."""
+        failure = self._failure(name)
+        if failure is not None:
+            raise failure
+        try:
+            return self.neighbour(name).request(method, path, body, seconds)
+        except Unreachable as error:
+            self._note(name, "away", error, None)
+            raise
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """A block that may ask peers; raises TooMany if there are too many of them, so that not all threads wait."""
+        if not self._slots.acquire(blocking=False):
+            raise TooMany("too many calls wait for other servers at the moment", hint="try again")
+        try:
+            yield
+        finally:
+            self._slots.release()
 
     def _note(self, name: str, state: str, error: TureenError | None, info: PeerInfo | None) -> None:
         before = self._answered.get(name_key(name))
@@ -209,11 +264,8 @@ class Peering:
 
     def _ask_all(self, closing: threading.Event) -> None:
         self._close_replaced(time.monotonic() - ASK_EVERY)
-        for name in self.neighbours:
-            if closing.is_set():
-                return
-            with suppress(TureenError):
-                self.info(name)
+        if not closing.is_set():
+            self._ask_about_themselves(list(self.neighbours))
 
     def close(self) -> None:
         """Close all connections."""
@@ -222,12 +274,9 @@ class Peering:
             self._is_closed = True
             self._replaced += [(0.0, neighbour) for _, neighbour in self._neighbours.values()]
             self._neighbours = {}
+        self._threads.shutdown(wait=False, cancel_futures=True)
         self._close_replaced(math.inf)
 
     def wake(self) -> None:
         """Let `run` look whether the server stops."""
         self._asking.set()
-
-
-def _no_answer(name: str) -> Unreachable:
-    return Unreachable(f"no answer from '{name}' yet")

@@ -23,8 +23,8 @@ class LinkSource(NamedTuple):
 class Placement(Protocol):
     """Decides where a replica receives its tuples from."""
 
-    def place(self, need: Need, links: Sequence[Link]) -> Link | LinkSource:
-        """A link whose replica has what is needed, or the source of a new one."""
+    def place(self, need: Need, links: Sequence[Link], *, ask: bool = True) -> Link | LinkSource:
+        """A link whose replica has what is needed, or the source of a new one; without `ask`, no peer is asked."""
         ...
 
     def released(self, link: Link) -> None:
@@ -39,7 +39,7 @@ class DirectPlacement:
         """Ask the peers with a function that returns what each tells, or why it does not answer."""
         self._infos = infos
 
-    def place(self, need: Need, links: Sequence[Link]) -> Link | LinkSource:
+    def place(self, need: Need, links: Sequence[Link], *, ask: bool = True) -> Link | LinkSource:  # noqa: ARG002
         """A link that covers the need, or a flow from the nearest peer that shares the stream."""
         link = covering_link(need, links)
         if link is not None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tureen.errors import TureenError, Unreachable
-from tureen.federation.neighbour import SAMPLE_PATH, Neighbour
+from tureen.federation.askers import Askers
+from tureen.federation.neighbour import SAMPLE_PATH
 from tureen.federation.peer_messages import MAX_SAMPLE_BYTES, read_sample, sample_json
 from tureen.pot.streams import Stream
 from tureen.results.answer import Answer
@@ -36,14 +37,14 @@ class StreamSampling:
         name: str,
         answer_once: Callable[[str], Answer],
         senders: Callable[[Stream], list[str]],
-        neighbour: Callable[[str], Neighbour],
+        ask: Callable[[str, str, Any, Askers], Any],
     ) -> None:
         """Read streams with `answer_once`, or ask the peers that share them; `name` is that of this server."""
-        self._name, self._answer_once, self._senders, self._neighbour = name, answer_once, senders, neighbour
+        self._name, self._answer_once, self._senders, self._ask_peer = name, answer_once, senders, ask
         self._known: dict[int, tuple[float, dict[str, Any]]] = {}
         self._lock = threading.Lock()
 
-    def rates(self, stream: Stream, asked: Sequence[str]) -> SampledRates:
+    def rates(self, stream: Stream, asked: Askers) -> SampledRates:
         """The rates of selections of a stream; those in `asked` wait for them."""
         try:
             rows, rate = read_sample(self.sample(stream, asked), stream.visible)
@@ -51,7 +52,7 @@ class StreamSampling:
             rows, rate = stream.visible.arrow.empty_table(), UNKNOWN_RATE
         return SampledRates(StreamSample(stream.visible, rows), rate)
 
-    def sample(self, stream: Stream, asked: Sequence[str]) -> dict[str, Any]:
+    def sample(self, stream: Stream, asked: Askers) -> dict[str, Any]:
         """The sample of a stream, as peers send it to each other."""
         with self._lock:
             known = self._known.get(stream.id)
@@ -69,14 +70,14 @@ class StreamSampling:
             rows = rows.slice(len(rows) // 2)
         return sample_json(rows, _rows_per_second(stream.visible, rows))
 
-    def _ask(self, stream: Stream, asked: Sequence[str]) -> dict[str, Any]:
+    def _ask(self, stream: Stream, asked: Askers) -> dict[str, Any]:
         error: TureenError | None = None
         body = {"origin": stream.origin, "asked": [*asked, self._name]}
         for sender in self._senders(stream):
             if sender in asked:
                 continue
             try:
-                sample: dict[str, Any] = self._neighbour(sender).request("POST", SAMPLE_PATH, body)
+                sample: dict[str, Any] = self._ask_peer(sender, SAMPLE_PATH, body, asked)
                 read_sample(sample, stream.visible)
             except TureenError as failure:
                 error = failure

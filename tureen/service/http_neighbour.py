@@ -28,9 +28,9 @@ class HttpNeighbour:
         """Prepare connections; nothing is sent yet."""
         self._transport = Transport(peer.url, peer.token, timeout=ANSWER_SECONDS, patience=0.0, ca=peer.ca)
 
-    def info(self) -> PeerInfo:
-        """What the peer tells about itself and what it shares."""
-        return PeerInfo.from_json(self.request("GET", INFO_PATH))
+    def info(self, seconds: float | None = None) -> PeerInfo:
+        """What the peer tells about itself and what it shares, if it answers within some seconds."""
+        return PeerInfo.from_json(self.request("GET", INFO_PATH, seconds=seconds))
 
     @contextmanager
     def frames(self, request: FlowRequest, schema: pa.Schema) -> Iterator[Iterator[FlowFrame]]:
@@ -56,9 +56,11 @@ class HttpNeighbour:
         except (KeyError, TypeError, ValueError, AttributeError):
             raise PeerFailed("the response of the peer is not valid") from None
 
-    def request(self, method: str, path: str, body: Any = None) -> Any:
+    def request(self, method: str, path: str, body: Any = None, seconds: float | None = None) -> Any:
         """Send JSON to a route, and return the JSON of the response; None if it has no content."""
-        response = self._transport.send(Request(method, path, json=body))
+        headers = {} if seconds is None else {"Prefer": f"wait={seconds:.3f}"}
+        waits = 0.0 if seconds is None else seconds - ANSWER_SECONDS
+        response = self._transport.send(Request(method, path, json=body, headers=headers, waits=waits))
         if response.status_code == 204:
             return None
         try:
