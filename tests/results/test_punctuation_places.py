@@ -25,8 +25,7 @@ PLACES = [(1, 0, "k = 10"), (2, 1, "k = 11"), (2, 2, "k = 12"), (3, 3, "k = 13")
 
 def places(engine: ManualEngine, number: int = 0) -> list[tuple[int, int, str]]:
     state = engine.invoker.snapshot().streams[1]
-    with engine.catalog.read() as tx:
-        placed = state.punctuations(tx, number)
+    placed = state.punctuations(engine.catalog, number).decoded()
     return [(place.next_id, place.number, place.pattern.text(state.stream.schema)) for place in placed]
 
 

@@ -7,7 +7,7 @@ number of the first punctuation that closes a value is kept, and ranges are not 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from math import prod
 
@@ -18,7 +18,8 @@ from tureen.closed.closed_ranges import CodeIntervals, TextIntervals, difference
 from tureen.closed.closed_set import MAX_COMBINATIONS, BatchCodes, ClosedSet, matching, type_of
 from tureen.closed.key_codes import code_arrays, combined_codes, has_order
 from tureen.closed.key_set import NO_MARK, KeySet
-from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList
+from tureen.closed.pattern import CodeRange, Pattern, ValueList
+from tureen.closed.pattern_block import PatternBlock
 from tureen.schema import Schema
 
 KEPT_MERGES = 4
@@ -40,23 +41,16 @@ class ClosingHistory:
         self._others: list[tuple[Pattern, int]] = []
         self._lock = threading.Lock()
 
-    def add(self, patterns: Sequence[Pattern]) -> None:
+    def add(self, block: PatternBlock) -> None:
         """Add the next punctuations."""
-        codes: dict[str, list[Code]] = {}
-        numbers: dict[str, list[int]] = {}
+        assert block.first == self.end, "punctuations are added in their order"
         with self._lock:
-            for pattern in patterns:
-                (name, part), *more = pattern.columns
-                if more or isinstance(part, CodeRange):
-                    self._add(pattern, self.end)
-                else:
-                    # Values of one column are added together, which is many times faster.
-                    codes.setdefault(name, []).extend(part.codes)
-                    numbers.setdefault(name, []).extend([self.end] * len(part.codes))
-                self.end += 1
-            for name, values in codes.items():
-                keys = code_arrays(type_of(self.schema, name), values)
-                self._key_set((name,)).add(keys, np.array(numbers[name], np.uint32))
+            for name, (codes, numbers) in block.values.items():
+                keys = code_arrays(type_of(self.schema, name), codes)
+                self._key_set((name,)).add(keys, np.array(numbers, np.uint32))
+            for number, pattern in block.others:
+                self._add(pattern, number)
+            self.end = block.end
 
     def _add(self, pattern: Pattern, number: int) -> None:
         names = tuple(name for name, _ in pattern.columns)

@@ -18,7 +18,7 @@ from tureen.closed.pattern import Code
 from tureen.schema import Kind, Type
 
 _INT64_DIGITS = 18
-_WITHOUT_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
+WITHOUT_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 _NAN = np.int64(0x7FF0000000000001)
 _SHORT, _CHUNK = 16, 65_536
 """The bytes of a short text, and the number of texts that are hashed at once."""
@@ -103,7 +103,7 @@ def _float_codes(numbers: np.ndarray) -> np.ndarray:
     """As `float_code` for each number."""
     doubles = numbers.astype(np.float64) + 0.0
     bits = doubles.view(np.int64)
-    codes = np.where(bits >= 0, bits, bits ^ _WITHOUT_SIGN)
+    codes = np.where(bits >= 0, bits, bits ^ WITHOUT_SIGN)
     codes[np.isnan(doubles)] = _NAN
     return codes
 

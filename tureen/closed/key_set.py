@@ -81,6 +81,14 @@ class KeySet:
         levels = [*self._levels, self._sorted_delta()] if self._delta else self._levels
         if not levels:
             return marks
+        if second is None:
+            # Keys of tuples are often all beyond those that are closed, which tells without a search.
+            low, high = min(level.first[0] for level in levels), max(level.first[-1] for level in levels)
+            within = np.flatnonzero((first >= low) & (first <= high))
+            if len(within) < len(first):
+                if len(within):
+                    marks[within] = self.find(Codes(first[within], None, valid[within]))
+                return marks
         order = np.argsort(first) if len(first) >= _SORTED_ROWS else None
         if order is not None:
             first, second = first[order], None if second is None else second[order]

@@ -8,10 +8,13 @@ from itertools import product
 from math import prod
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tureen.closed.closed_set import MAX_COMBINATIONS
+from tureen.closed.key_codes import WITHOUT_SIGN
 from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList, code_decimal, code_float, moment
+from tureen.closed.pattern_block import PatternBlock
 from tureen.punctuation import Punctuation, Range
 from tureen.schema import FRACTIONAL, Kind, Type
 
@@ -42,33 +45,39 @@ def value_arrays(pattern: Pattern, types: Mapping[str, Type]) -> dict[str, pa.Ar
     if len(lists) < len(pattern.columns) or prod(map(len, lists)) > MAX_COMBINATIONS:
         return None
     columns = zip(*product(*lists), strict=True)
-    return {
-        name: pa.array([value_of(types[name], code) for code in codes], types[name].arrow)
-        for (name, _), codes in zip(pattern.columns, columns, strict=True)
-    }
+    return {name: array_of_codes(types[name], codes) for (name, _), codes in zip(pattern.columns, columns, strict=True)}
+
+
+def array_of_codes(column_type: Type, codes: Sequence[Code]) -> pa.Array:
+    """The values of codes.
+
+    >>> array_of_codes(Type(Kind.DATE), [0, 31]).to_pylist()
+    [datetime.date(1970, 1, 1), datetime.date(1970, 2, 1)]
+    """
+    arrow = column_type.arrow
+    if column_type.kind in (Kind.STRING, Kind.DECIMAL):
+        return pa.array([value_of(column_type, code) for code in codes], arrow)
+    numbers = np.array(codes, np.int64)
+    if column_type.kind in FRACTIONAL:
+        return pa.array(np.where(numbers >= 0, numbers, numbers ^ WITHOUT_SIGN).view(np.float64)).cast(arrow)
+    if column_type.kind is Kind.DATE:
+        numbers = numbers.astype(np.int32)
+    return pa.array(numbers).cast(arrow)
 
 
 def values_by_columns(
-    patterns: Sequence[Pattern], types: Mapping[str, Type]
+    block: PatternBlock, types: Mapping[str, Type]
 ) -> tuple[list[dict[str, pa.Array]], list[Pattern]]:
-    """The values of patterns, those over the same columns together; and the patterns with ranges."""
-    codes: dict[str, list[Code]] = {}
+    """The values that punctuations close, those over the same columns together; and the patterns with ranges."""
     several: dict[tuple[str, ...], list[dict[str, pa.Array]]] = {}
     others: list[Pattern] = []
-    for pattern in patterns:
-        (name, part), *more = pattern.columns
-        if not more and isinstance(part, ValueList):
-            codes.setdefault(name, []).extend(part.codes)
-            continue
+    for _, pattern in block.others:
         arrays = value_arrays(pattern, types)
         if arrays is None:
             others.append(pattern)
         else:
             several.setdefault(tuple(arrays), []).append(arrays)
-    values = [
-        {name: pa.array([value_of(types[name], code) for code in each], types[name].arrow)}
-        for name, each in codes.items()
-    ]
+    values = [{name: array_of_codes(types[name], each.codes)} for name, each in block.values.items()]
     values += [
         {name: pa.concat_arrays([each[name] for each in parts]) for name in names} for names, parts in several.items()
     ]

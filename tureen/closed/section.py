@@ -60,6 +60,11 @@ def json_text(value: Any) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
+def stored_patterns(data: bytes) -> list[tuple[int, dict[str, Any]]]:
+    """The punctuations of a section as they are stored (`Pattern.as_json`), each with the number of rows before it."""
+    return json.loads(data)["punctuations"] if data else []
+
+
 def decode_section(data: bytes | memoryview) -> Section:
     """Read what `encode_section` returns.
 

@@ -45,8 +45,10 @@ class InputState:
         """Leave out new tuples; dropped ones do not count again."""
         self.dead.add(ids)
         self._left.append(ids)
-        self.discarded += len(ids) - int(np.isin(ids, self._dropped).sum())
-        self._dropped = EMPTY
+        self.discarded += len(ids)
+        if len(self._dropped):
+            self.discarded -= int(np.isin(ids, self._dropped).sum())
+            self._dropped = EMPTY
 
     def take_left(self) -> Numbers:
         """The ids of tuples that were removed or left out since the last call."""

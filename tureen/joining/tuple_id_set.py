@@ -27,35 +27,40 @@ class TupleIdSet:
     def add(self, ids: Numbers) -> int:
         """Add ids; the number of those that were not in the set."""
         before = self._size
-        for chunk, members in _by_chunk(ids):
+        for chunk, here in _by_chunk(ids):
             flags = self._chunks.get(chunk, _NOTHING)
             if flags is None:
                 continue
             if flags is _NOTHING:
                 flags = self._chunks[chunk] = np.zeros(_SIZE, np.bool_)
-            offsets = np.unique(members & (_SIZE - 1))
-            added = int((~flags[offsets]).sum())
-            flags[offsets] = True
-            self._size += added
-            self._counts[chunk] = self._counts.get(chunk, 0) + added
-            if self._counts[chunk] == _SIZE:
+            flags[ids[here] & (_SIZE - 1)] = True
+            count = int(np.count_nonzero(flags))
+            self._size += count - self._counts.get(chunk, 0)
+            self._counts[chunk] = count
+            if count == _SIZE:
                 self._chunks[chunk] = None
         return self._size - before
 
     def contains(self, ids: Numbers) -> Flags:
         """Which of some ids are in the set."""
-        result = np.zeros(len(ids), np.bool_)
-        if not self._size:
-            return result
-        chunks = ids >> _SHIFT
-        for chunk in np.unique(chunks).tolist():
-            flags = self._chunks.get(chunk, _NOTHING)
-            if flags is None:
-                result[chunks == chunk] = True
-            elif flags is not _NOTHING:
-                is_here = chunks == chunk
-                result[is_here] = flags[ids[is_here] & (_SIZE - 1)]
+        if not self._size or not len(ids):
+            return np.zeros(len(ids), np.bool_)
+        chunk = int(ids.min()) >> _SHIFT
+        if int(ids.max()) >> _SHIFT == chunk:
+            # Most calls are about neighbours, and sorting out chunks costs more than the look-up.
+            return self._among(chunk, ids)
+        result = np.empty(len(ids), np.bool_)
+        for chunk, here in _by_chunk(ids):
+            result[here] = self._among(chunk, ids[here])
         return result
+
+    def _among(self, chunk: int, ids: Numbers) -> Flags:
+        """Which ids of one chunk are in the set."""
+        flags = self._chunks.get(chunk, _NOTHING)
+        if flags is None or flags is _NOTHING:
+            return np.full(len(ids), flags is None)
+        members: Flags = flags[ids & (_SIZE - 1)]
+        return members
 
     def count_between(self, first: int, end: int) -> int:
         """The number of ids in an interval."""
@@ -74,9 +79,10 @@ class TupleIdSet:
         return total
 
 
-def _by_chunk(ids: Numbers) -> list[tuple[int, Numbers]]:
+def _by_chunk(ids: Numbers) -> list[tuple[int, Flags]]:
+    """The chunks that have some of the ids, and which."""
     chunks = ids >> _SHIFT
-    return [(chunk, ids[chunks == chunk]) for chunk in np.unique(chunks).tolist()]
+    return [(chunk, chunks == chunk) for chunk in np.unique(chunks).tolist()]
 
 
 _NOTHING: Flags = np.zeros(0, np.bool_)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
@@ -28,6 +28,25 @@ class PunctuationPlace(NamedTuple):
     number: int
     """Its number in the stream."""
     pattern: Pattern
+
+
+class StoredPlaces(NamedTuple):
+    """Consecutive punctuations as they are stored."""
+
+    first: int
+    """The number of the first one."""
+    places: list[tuple[int, dict[str, Any]]]
+    """For each the id of the first tuple after it, and what `Pattern.as_json` returns."""
+
+    def from_number(self, number: int) -> StoredPlaces:
+        """Without those before a number."""
+        skipped = max(0, number - self.first)
+        return StoredPlaces(self.first + skipped, self.places[skipped:]) if skipped else self
+
+    def decoded(self) -> list[PunctuationPlace]:
+        """The punctuations one by one."""
+        places = enumerate(self.places, self.first)
+        return [PunctuationPlace(next_id, number, Pattern.from_json(stored)) for number, (next_id, stored) in places]
 
 
 def note_places(tx: Connection, stream_id: int, places: Sequence[tuple[int, Pattern]]) -> None:
@@ -51,16 +70,12 @@ def note_places(tx: Connection, stream_id: int, places: Sequence[tuple[int, Patt
     )
 
 
-def taken_places(tx: Connection, stream_id: int, number: int) -> list[PunctuationPlace]:
+def taken_places(tx: Connection, stream_id: int, number: int) -> StoredPlaces:
     """The punctuations of a stream from a number on that the catalog has, in order."""
     of_stream = taken_punctuations.c.stream_id == stream_id
     columns = (taken_punctuations.c.first_number, taken_punctuations.c.content)
     rows = tx.execute(select(*columns).where(of_stream).order_by(taken_punctuations.c.first_number)).all()
     # Those before the last one that begins at the number or before it are not needed.
     skipped = max(0, sum(1 for row in rows if row.first_number <= number) - 1)
-    places = [
-        PunctuationPlace(next_id, row.first_number + index, Pattern.from_json(stored))
-        for row in rows[skipped:]
-        for index, (next_id, stored) in enumerate(json.loads(row.content))
-    ]
-    return [place for place in places if place.number >= number]
+    places = [(next_id, stored) for row in rows[skipped:] for next_id, stored in json.loads(row.content)]
+    return StoredPlaces(rows[skipped].first_number if places else number, places).from_number(number)

@@ -6,6 +6,7 @@ import threading
 
 from tureen.closed.closed_set import ClosedSet
 from tureen.closed.closing_history import ClosingHistory
+from tureen.closed.pattern_block import PatternBlock
 from tureen.errors import DamagedFile
 from tureen.pot.catalog import Catalog
 from tureen.pot.closed_files import closed_files_of
@@ -28,13 +29,12 @@ class ClosingHistories:
             history = self._histories.get(state.stream.id)
             if history is not None and history.end >= state.punctuation_end:
                 return history
-            with self._catalog.read() as tx:
-                places = state.punctuations(tx, 0 if history is None else history.end)
-            if history is None or (places and places[0].number > history.end):
-                first = places[0].number if places else state.punctuation_end
+            known = state.punctuations(self._catalog, 0 if history is None else history.end)
+            if history is None or (known.places and known.first > history.end):
+                first = known.first if known.places else state.punctuation_end
                 earlier = self._all_closed(state) if first else None
                 history = self._histories[state.stream.id] = ClosingHistory(state.stream.schema, first, earlier)
-            history.add([place.pattern for place in places if place.number >= history.end])
+            history.add(PatternBlock.of_stored(history.end, [pattern for _, pattern in known.places]))
             return history
 
     def _all_closed(self, state: StreamState) -> ClosedSet | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -212,11 +213,11 @@ class JoinOperator:
             inputs, windows = range(len(self.join.names)), self.join.setting is not JoinSetting.PUNCTUATIONS
             self.purging.use_reach([self.join.consumers.reach(number) if windows else None for number in inputs])
 
-    def _purge(self, snapshot: Snapshot) -> None:
-        """Apply the punctuations that stand before the tuples that were joined."""
+    def _purge(self, snapshot: Snapshot, *, is_lazy: bool = True) -> None:
+        """Apply the punctuations that stand before the tuples that were joined; lazily, once there are enough."""
         if self.purging is None:
             self._start_purging(snapshot)
-        if self.purging is not None:
+        if self.purging is not None and (not is_lazy or self.purging.is_due(snapshot, self.ends)):
             tables = {
                 number: TableStem(self._read_table(snapshot, relation.table_id), self._indexes)
                 for number, relation in enumerate(self.join.join.relations)
@@ -229,6 +230,9 @@ class JoinOperator:
     def state(self) -> dict[str, dict[str, int]]:
         """For each input that is a stream, the tuples in its state, and how many left it or were never in it."""
         snapshot = self._read_snapshot()
+        if self._contents_of(snapshot) == self._contents:
+            with suppress(QueryFailed, DamagedFile, OSError):
+                self._purge(snapshot, is_lazy=False)
         latest = {stream: snapshot.streams[stream].stream.last_time for stream in self._streams}
         counts = {}
         for number, relation in enumerate(self.join.join.relations):

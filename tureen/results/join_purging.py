@@ -4,6 +4,10 @@ A block of new tuples is joined first. Then the punctuations that stand before t
 that no later result can contain leave the state. Since the state is derived from the logs, an operator that restarts
 finds the same tuples dead: it compares the tuples of its inputs with what is closed, some with each block, the newest
 first. A tuple that was not compared yet counts as alive, which changes no result.
+
+So punctuations need not be applied after every block either. They are applied when the tuples and punctuations that
+are new make a certain share of those within the windows (the lazy purge of PJoin): what is done once then costs less
+than what would be done after each block, and the state is larger by at most that share.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import pyarrow as pa
 
 from tureen.closed.closing_history import ClosingHistory
 from tureen.closed.pattern import Pattern
+from tureen.closed.pattern_block import PatternBlock
 from tureen.closed.pattern_values import values_by_columns
 from tureen.errors import QueryFailed
 from tureen.join import Field
@@ -33,10 +38,16 @@ from tureen.results.closed_inputs import ClosedInputs, PunctuatedJoin
 from tureen.results.early_propagation import Exhaustion, value_parts
 from tureen.results.stem_input import StreamStem, TableStem
 from tureen.results.stream_state import Snapshot
-from tureen.results.unread_places import unread_places
+from tureen.results.unread_places import unread_block, unread_places
 
 SCANNED_TUPLES = 4_096
 """The number of old tuples that are compared with what is closed at each step, plus four for each new tuple."""
+
+LAZY_SHARE = 3
+"""New tuples and punctuations are compared when there is one of them for this many tuples within the windows."""
+
+MOST_UNAPPLIED = 16_384
+"""The most tuples and punctuations that are not compared, however large the windows are."""
 
 
 def is_punctuated(snapshot: Snapshot) -> bool:
@@ -57,7 +68,9 @@ class JoinPurging:
         """By input, values of which no tuple is in the windows any more, and none will be."""
         self._reach: list[int | None] = [None] * len(self.inputs)
         self._marks: dict[int, Mark] = {}
-        """For each stream the tuples that were joined and the punctuations that were applied."""
+        """For each stream the tuples and the punctuations up to which they were applied."""
+        self._least_new = 0
+        """The number of new tuples and punctuations from which on they are applied."""
         for stream, end in ends.items():
             places = unread_places(catalog, snapshot.streams[stream], Mark(end), end)
             self._marks[stream] = Mark(end, punctuations=places.end or 0)
@@ -94,7 +107,8 @@ class JoinPurging:
                 schema = self._punctuated.state_of(closed.snapshot, other).stream.schema
                 history = self._exhausted.setdefault(other, ClosingHistory(schema))
                 values = {name: each.filter(pa.array(exhausted)) for name, each in columns.items()}
-                history.add([Pattern(tuple(parts.items())) for parts in value_parts(schema, values)])
+                stored = (Pattern(tuple(parts.items())).as_json() for parts in value_parts(schema, values))
+                history.add(PatternBlock.of_stored(history.end, stored))
 
     def use_reach(self, reach: Sequence[int | None]) -> None:
         """Use how far the windows of all queries reach; if they reach further than before, nothing is exhausted."""
@@ -103,24 +117,43 @@ class JoinPurging:
             self._reach = list(reach)
 
     def stem(self, snapshot: Snapshot, number: int, ids: Ids, earliest: int | None) -> StreamStem:
-        """The SteM of an input that is a stream."""
-        state = self._punctuated.state_of(snapshot, number)
-        return StreamStem(state, ids, earliest, self._punctuated.indexes, self.inputs[number].dead)
+        """The SteM of an input that is a stream, for new tuples of others."""
+        # Of two inputs, a dead tuple has no partner among new ones: nothing has to be left out.
+        state, is_pair = self._punctuated.state_of(snapshot, number), len(self.inputs) == 2
+        dead = self.inputs[number].dead
+        return StreamStem(state, ids, earliest, self._punctuated.indexes, dead, finds_purged=is_pair)
+
+    def is_due(self, snapshot: Snapshot, end: Mapping[int, int]) -> bool:
+        """Whether so much is new that it is worth applying it."""
+        new = sum(end_id - self._marks[stream].next_id for stream, end_id in end.items())
+        for stream, mark in self._marks.items():
+            new += snapshot.streams[stream].punctuation_end - (mark.punctuations or 0)
+        return new >= self._least_new or any(state.unscanned for state in self.inputs)
+
+    def _tuples_in_windows(self, snapshot: Snapshot) -> int:
+        """The number of tuples of the inputs within the windows at the latest tuple, purged ones included."""
+        count = 0
+        for number in self._punctuated.stream_inputs():
+            state, reach = self._punctuated.state_of(snapshot, number), self._reach[number]
+            last = state.stream.last_time
+            earliest = None if reach is None or last is None else last - reach
+            stem = StreamStem(state, (0, state.stream.next_id), earliest, self._punctuated.indexes)
+            count += stem.count_since(earliest)
+        return count
 
     def apply(self, snapshot: Snapshot, tables: Mapping[int, TableStem], end: Mapping[int, int]) -> None:
         """Apply what closed since the last call, after the tuples before `end` were joined."""
+        self._least_new = min(self._tuples_in_windows(snapshot) // LAZY_SHARE, MOST_UNAPPLIED)
         begin, closed = self._marks, self._read(snapshot, end)
         has_new = any(begin[stream].next_id < end_id for stream, end_id in end.items())
         if not has_new and not closed and not any(state.unscanned for state in self.inputs):
             return
-        stems: list[Stem] = [
-            tables[number]
-            if relation.stream_id is None
-            else self.stem(snapshot, number, (0, end[relation.stream_id]), None)
-            for number, relation in enumerate(self._punctuated.join.relations)
-        ]
-        at_end = ClosedInputs(self._punctuated, snapshot, self._marks)
-        moment = _PurgeMoment(self._punctuated, at_end, stems, self.inputs)
+        at_end, stems = ClosedInputs(self._punctuated, snapshot, self._marks), self._stems(snapshot, tables, end)
+        matchable = stems
+        if len(stems) == 2:
+            # New tuples are compared anyway. Without them, segments that are combined soon need no index.
+            matchable = self._stems(snapshot, tables, {stream: mark.next_id for stream, mark in begin.items()})
+        moment = _PurgeMoment(self._punctuated, at_end, stems, matchable, self.inputs)
         counts: dict[int, int] = {}
         for number in self._punctuated.stream_inputs():
             stream = self._punctuated.join.relations[number].stream_id
@@ -128,7 +161,7 @@ class JoinPurging:
             counts[number], discarded = moment.remove_new(number, (begin[stream].next_id, end[stream]))
             if len(discarded):
                 self._note_exhausted(at_end, number, stems[number], discarded)
-        matched = [moment.matched(stream, patterns) for stream, patterns in closed.items()]
+        matched = [moment.matched(stream, block) for stream, block in closed.items()]
         matched += [
             moment.matched_by_keys(stream, (mark.next_id, end[stream]))
             for stream, mark in begin.items()
@@ -141,29 +174,47 @@ class JoinPurging:
             if interval is not None:
                 moment.remove(number, moment.rows_between(number, interval))
 
-    def _read(self, snapshot: Snapshot, end: Mapping[int, int]) -> dict[int, list[Pattern]]:
+    def _stems(self, snapshot: Snapshot, tables: Mapping[int, TableStem], end: Mapping[int, int]) -> list[Stem]:
+        """The tuples of each input that are in its state, those of streams before an id."""
+        indexes = self._punctuated.indexes
+        return [
+            tables[number]
+            if relation.stream_id is None
+            else StreamStem(
+                snapshot.streams[relation.stream_id], (0, end[relation.stream_id]), None, indexes, state.dead
+            )
+            for number, (relation, state) in enumerate(zip(self._punctuated.join.relations, self.inputs, strict=True))
+        ]
+
+    def _read(self, snapshot: Snapshot, end: Mapping[int, int]) -> dict[int, PatternBlock]:
         """The punctuations of each stream that stand before the end and were not applied yet."""
-        patterns: dict[int, list[Pattern]] = {}
+        blocks: dict[int, PatternBlock] = {}
         marks: dict[int, Mark] = {}
         for stream, end_id in end.items():
-            mark = Mark(0, punctuations=self._marks[stream].punctuations)
-            places = unread_places(self._catalog, snapshot.streams[stream], mark, end_id)
-            marks[stream] = Mark(end_id, punctuations=places.end or 0)
-            if places.places:
-                patterns[stream] = [place.pattern for place in places.places]
+            block = unread_block(self._catalog, snapshot.streams[stream], self._marks[stream].punctuations or 0, end_id)
+            marks[stream] = Mark(end_id, punctuations=block.end)
+            if len(block):
+                blocks[stream] = block
                 for number in self._punctuated.join.inputs_of(stream):
-                    self.inputs[number].punctuations += len(places.places)
+                    self.inputs[number].punctuations += len(block)
         self._marks = marks
-        return patterns
+        return blocks
 
 
 class _PurgeMoment:
     """The rule at one moment, and the tuples that it is applied to."""
 
     def __init__(
-        self, punctuated: PunctuatedJoin, closed: ClosedInputs, stems: list[Stem], inputs: list[InputState]
+        self,
+        punctuated: PunctuatedJoin,
+        closed: ClosedInputs,
+        stems: list[Stem],
+        matchable: list[Stem],
+        inputs: list[InputState],
     ) -> None:
         self._punctuated, self._closed, self._stems, self._inputs = punctuated, closed, stems, inputs
+        self._matchable = matchable
+        """The tuples that punctuations are matched with."""
         self._join, self._classes = punctuated.join, punctuated.classes
         self._rule = PurgeRule(self._join, self._classes, stems, closed.closes)
 
@@ -171,8 +222,8 @@ class _PurgeMoment:
         """The rows of tuples with ids in an interval that are in the state."""
         stem = self._stems[number]
         assert isinstance(stem, StreamStem)
-        rows = stem.rows_between(ids)
-        return rows[~self._inputs[number].dead.contains(stem.ids_at(rows))]
+        rows, dead = stem.rows_between(ids), self._inputs[number].dead
+        return rows[~dead.contains(stem.ids_at(rows))] if len(dead) else rows
 
     def remove_new(self, number: int, ids: Ids) -> tuple[int, Numbers]:
         """Leave out new tuples that are dead; the number of new tuples, and the rows of those."""
@@ -191,11 +242,11 @@ class _PurgeMoment:
         self._inputs[number].purge(self._stems[number].ids_at(dead))
         return dead
 
-    def matched(self, stream: int, patterns: list[Pattern]) -> dict[int, Numbers]:
+    def matched(self, stream: int, block: PatternBlock) -> dict[int, Numbers]:
         """The tuples of other inputs that match new punctuations of a stream."""
         schema = self._closed.snapshot.streams[stream].stream.schema
         types = {column.name: column.type for column in schema.columns}
-        values, others = values_by_columns(patterns, types)
+        values, others = values_by_columns(block, types)
         for pattern in others:
             for other, _ in self._partners(stream, [name for name, _ in pattern.columns]):
                 # Ranges have no index.
@@ -230,15 +281,18 @@ class _PurgeMoment:
         """The tuples of other inputs with values that are closed in a stream."""
         for other, fields in self._partners(stream, columns):
             values = {field.column: columns[name] for name, field in fields.items()}
-            _, rows = self._punctuated.rows_by_value(self._stems[other], other, values)
+            _, rows = self._punctuated.rows_by_value(self._matchable[other], other, values)
             yield other, np.unique(rows)
 
     def spread(self, matched: Mapping[int, Numbers]) -> None:
         """Apply the rule to tuples, then to those that can be combined with them, as long as tuples leave the state."""
         rows_of = {number: rows for number, rows in matched.items() if len(rows)}
-        dead_of = {number: self.remove(number, rows) for number, rows in rows_of.items()}
-        if len(self._stems) < 3:
+        if len(self._stems) == 2:
+            # The other input is closed for these tuples, and there is no third one.
+            for number, rows in rows_of.items():
+                self._inputs[number].purge(self._matchable[number].ids_at(rows))
             return
+        dead_of = {number: self.remove(number, rows) for number, rows in rows_of.items()}
         # A combination with a tuple may be dead although the tuple is not: the first round includes all of them.
         while rows_of:
             combined = self._combined(rows_of)

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from tureen.closed.section import PlacedPattern, decode_section
+from tureen.closed.section import stored_patterns
 from tureen.pot.home_progress import home_time, latest, progress_in
 from tureen.pot.log import scan
-from tureen.pot.punctuation_places import PunctuationPlace
 from tureen.pot.record import LogRecord
 from tureen.pot.reserved_ids import Reservation
 from tureen.pot.streams import Stream
@@ -97,9 +97,9 @@ class PendingSection:
     content: bytes
 
     @cached_property
-    def patterns(self) -> tuple[PlacedPattern, ...]:
-        """The punctuations, each with the number of the record's rows before it."""
-        return decode_section(self.content).patterns
+    def punctuations(self) -> list[tuple[int, dict[str, Any]]]:
+        """The punctuations as they are stored, each with the id of the first tuple after it."""
+        return [(self.first_id + at, pattern) for at, pattern in stored_patterns(self.content)]
 
 
 class Continuation:
@@ -195,19 +195,19 @@ class PendingRows:
     @cached_property
     def punctuation_count(self) -> int:
         """The number of pending punctuations."""
-        return sum(len(section.patterns) for section in self.sections)
+        return sum(len(section.punctuations) for section in self.sections)
 
-    def punctuations(self, stream: Stream, number: int = 0) -> list[PunctuationPlace]:
-        """The pending punctuations of the stream from a number on, of which these are the pending rows, in order."""
-        places: list[PunctuationPlace] = []
-        first = stream.punctuation_count
+    def punctuations(self, skipped: int) -> list[tuple[int, dict[str, Any]]]:
+        """The pending punctuations as they are stored, in order, without some of the first ones.
+
+        Each has the id of the first tuple after it.
+        """
+        places: list[tuple[int, dict[str, Any]]] = []
         for section in self.sections:
-            size = len(section.patterns)
-            if first + size > number:
-                placed = enumerate(section.patterns, first)
-                places += [PunctuationPlace(section.first_id + at, each, pattern) for each, (at, pattern) in placed]
-            first += size
-        return [place for place in places if place.number >= number]
+            if skipped < len(section.punctuations):
+                places += section.punctuations[max(skipped, 0) :]
+            skipped -= len(section.punctuations)
+        return places
 
 
 def _tuples_of(schema: Schema, record: LogRecord) -> pa.Table | None:

@@ -26,7 +26,8 @@ class _Part(NamedTuple):
     segment: Segment
     first: int
     end: int
-    has_purged: bool = False
+    has_purged: bool
+    """Whether there are purged tuples in it that are to be left out."""
 
 
 class StreamStem:
@@ -42,10 +43,13 @@ class StreamStem:
         earliest: int | None,
         indexes: KeyIndexes,
         purged: TupleIdSet | None = None,
+        *,
+        finds_purged: bool = False,
     ) -> None:
         """Read from a stream; with `earliest`, segments that end before that time are left out.
 
-        Purged tuples are not found, and segments of which nothing else is left are left out too.
+        Segments of which all tuples are purged are left out too. Other purged tuples are left out by `probe`, which
+        costs a look-up of each pair, unless it may find them.
         """
         self._schema, self._ids, self._indexes = state.stream.schema, ids, indexes
         self._purged = purged if purged else None
@@ -57,7 +61,7 @@ class StreamStem:
             if segment.rows and is_recent and end > ids[0] and segment.first_id < ids[1]:
                 purged_rows = 0 if self._purged is None else self._purged.count_between(segment.first_id, end)
                 if purged_rows < segment.rows:
-                    self._parts.append(_Part(segment, self._size, end, has_purged=purged_rows > 0))
+                    self._parts.append(_Part(segment, self._size, end, purged_rows > 0 and not finds_purged))
                     self._size += segment.rows
 
     def __len__(self) -> int:

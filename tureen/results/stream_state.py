@@ -8,11 +8,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from sqlalchemy import Connection
-
 from tureen.position import Mark, Position
+from tureen.pot.catalog import Catalog
 from tureen.pot.kept_joins import KeptJoin
-from tureen.pot.punctuation_places import PunctuationPlace, taken_places
+from tureen.pot.punctuation_places import StoredPlaces, taken_places
 from tureen.pot.reserved_ids import Reservation
 from tureen.pot.runs import Run
 from tureen.pot.streams import Stream
@@ -46,14 +45,19 @@ class StreamState:
         """The number of the next punctuation of the stream."""
         return self.stream.punctuation_count + self.pending.punctuation_count
 
-    def punctuations(self, tx: Connection, number: int) -> list[PunctuationPlace]:
+    def punctuations(self, catalog: Catalog, number: int) -> StoredPlaces:
         """The punctuations of the stream from a number on, in order: those in the catalog, then the pending ones.
 
         Older ones than those that the catalog has are in the closed set only.
         """
         count = self.stream.punctuation_count
-        taken = [] if number >= count else taken_places(tx, self.stream.id, number)
-        return [place for place in taken if place.number < count] + self.pending.punctuations(self.stream, number)
+        pending = StoredPlaces(max(count, number), self.pending.punctuations(number - count))
+        if number >= count:
+            return pending
+        with catalog.read() as tx:
+            taken = taken_places(tx, self.stream.id, number)
+        known = taken.places[: max(0, count - taken.first)]
+        return StoredPlaces(taken.first, known + pending.places) if known else pending
 
     def position_at(self, mark: Mark) -> str:
         """The position of a mark in this stream."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 
+from tureen.closed.pattern_block import PatternBlock
 from tureen.position import Mark
 from tureen.pot.catalog import Catalog
-from tureen.pot.punctuation_places import PunctuationPlace
+from tureen.pot.punctuation_places import PunctuationPlace, StoredPlaces
 from tureen.results.stream_state import StreamState
 
 
@@ -51,13 +53,27 @@ def unread_places(catalog: Catalog, state: StreamState, mark: Mark, end_id: int)
     number = None if mark.punctuations is None else min(mark.punctuations, count)
     if number == count:
         return UnreadPlaces(count, ())
-    with catalog.read() as tx:
-        known = state.punctuations(tx, 0 if number is None else number)
+    known = state.punctuations(catalog, 0 if number is None else number)
     if number is None:
-        number = next((place.number for place in known if place.next_id >= mark.next_id), count)
-    places = [place for place in known if place.number >= number]
-    first = places[0].number if places else count
-    return UnreadPlaces(first, [place for place in places if place.next_id <= end_id])
+        number = known.first + bisect_left(known.places, mark.next_id, key=itemgetter(0))
+        known = known.from_number(number)
+    first = known.first if known.places else count
+    return UnreadPlaces(first, _before(known, end_id).decoded())
+
+
+def unread_block(catalog: Catalog, state: StreamState, number: int, end_id: int) -> PatternBlock:
+    """As `unread_places`, the punctuations from a number on as a block."""
+    count = state.punctuation_end
+    if number >= count:
+        return PatternBlock.of_stored(count, ())
+    known = _before(state.punctuations(catalog, number), end_id)
+    return PatternBlock.of_stored(known.first, [pattern for _, pattern in known.places])
+
+
+def _before(known: StoredPlaces, end_id: int) -> StoredPlaces:
+    """Those that stand before a tuple, or right before where it will be."""
+    count = bisect_right(known.places, end_id, key=itemgetter(0))
+    return StoredPlaces(known.first, known.places[:count])
 
 
 def end_places(state: StreamState) -> UnreadPlaces:
