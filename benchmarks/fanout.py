@@ -3,22 +3,29 @@
 The server is a separate process, and so are the followers, which push too: times are from the start of a push to the
 arrival of its rows. Every follower must get every row of its query once, in order, before anything is reported. Memory
 and threads are those of the server's process, before its followers come and after.
+
+The goals are relative. A plain event server (`benchmarks/fanout_peer.py`) writes the same events to the same followers
+in the same run: the service may take twice its processor time, time and memory, as much again for matching, reading,
+checking access and resumption as for writing. The first of thousands must not wait for the last.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pyarrow as pa
 
+from benchmarks import machine
+from benchmarks.fanout_peer import handle_of
 from benchmarks.report import Report
 from benchmarks.scale import Scale
 from benchmarks.service import ARROW, serving, stream_of
@@ -43,6 +50,7 @@ def measure(root: Path, report: Report, scale: Scale) -> None:
                 http.post("/v1/streams", json={"name": stream, "schema": SCHEMA, "time": "ts"}).raise_for_status()
             handles = [_register(http, f"SELECT q, n, filler FROM s WHERE q = {number}") for number in range(QUERIES)]
             request = {"url": url, "token": token, "handles": handles, "rounds": scale.fanout_rounds}
+            request |= {"server": process.pid}
             request |= {"stalled_rows": STALLED_ROWS, "stalled_bytes": STALLED_BYTES}
             _followers(request, process.pid, report, scale)
             _stalled(request, report, scale)
@@ -56,20 +64,57 @@ def _register(http: httpx.Client, sql: str) -> str:
 
 
 def _followers(request: dict[str, Any], server: int, report: Report, scale: Scale) -> None:
-    memory, threads = {}, {}
-    for count in (QUERIES, scale.followers):
-        before = _memory(server)
-        results = _run({**request, "followers": count}, server)
-        memory[count], threads[count] = results["memory"] - before, results["threads"]
-        first, middle, last = (1000 * statistics.median(results[key]) for key in ("first", "middle", "last"))
-        name = f"{count:,} followers of {QUERIES} queries"
-        report.add(f"from a push to the first of {name}, p50", first, "ms")
-        report.add(f"from a push to half of {name}, p50", middle, "ms")
-        report.add(f"from a push to the last of {name}, p50", last, "ms")
-        report.add(f"connecting {name}", results["connected"], "s")
-    report.reach("fan-out", last)
-    report.reach("fan-out memory", memory[scale.followers] / scale.followers / 1e3)
-    report.reach("fan-out threads", threads[scale.followers] - threads[QUERIES])
+    few = _fan_out({**request, "followers": QUERIES}, server, report, "")
+    many = _fan_out({**request, "followers": scale.followers}, server, report, "")
+    with plain_server() as (process, url):
+        handles = [handle_of(number) for number in range(QUERIES)]
+        plain_request = {**request, "url": url, "handles": handles, "followers": scale.followers}
+        plain = _fan_out(plain_request, process.pid, report, ", plain server")
+    report.reach("fan-out", many.last / plain.last)
+    report.reach("fan-out first", many.first / plain.first)
+    report.reach("fan-out processor", many.processor / plain.processor)
+    report.reach("fan-out memory", many.memory / plain.memory)
+    report.reach("fan-out threads", many.threads - few.threads)
+
+
+class FanOut(NamedTuple):
+    """What a push to many followers took: medians."""
+
+    first: float
+    last: float
+    processor: float
+    """The processor time of the server's process."""
+    memory: float
+    """Bytes of the server's process for all followers."""
+    threads: int
+
+
+def _fan_out(request: dict[str, Any], server: int, report: Report, remark: str) -> FanOut:
+    before = machine.resident(server)
+    results = _run({**request, "server": server}, server)
+    first, middle, last = (statistics.median(results[key]) for key in ("first", "middle", "last"))
+    count = request["followers"]
+    name = f"{count:,} followers of {QUERIES} queries{remark}"
+    report.add(f"from a push to the first of {name}, p50", 1000 * first, "ms")
+    report.add(f"from a push to half of {name}, p50", 1000 * middle, "ms")
+    report.add(f"from a push to the last of {name}, p50", 1000 * last, "ms")
+    report.add(f"processor time of the server for a push to {name}", 1000 * results["used"], "ms")
+    memory = results["memory"] - before
+    report.add(f"memory of the server for each of {name}", memory / count / 1e3, "KB")
+    report.add(f"connecting {name}", results["connected"], "s")
+    return FanOut(first, last, results["used"], memory, results["threads"])
+
+
+@contextmanager
+def plain_server() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The plain event server in a process of its own, and its URL."""
+    command = [sys.executable, "-m", "benchmarks.fanout_peer"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
 
 
 def _stalled(request: dict[str, Any], report: Report, scale: Scale) -> None:
@@ -115,18 +160,8 @@ def _run(request: dict[str, Any], server: int | None) -> dict[str, Any]:
             process.stdin.flush()
             results: dict[str, Any] = json.loads(process.stdout.readline())
             if server is not None:
-                results |= {"memory": _memory(server), "threads": _threads(server)}
+                results |= {"memory": machine.resident(server), "threads": machine.threads(server)}
         finally:
             # Until now, all stay connected.
             process.kill()
     return results
-
-
-def _memory(pid: int) -> int:
-    """The resident bytes of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _threads(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/task"))

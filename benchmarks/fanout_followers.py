@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from benchmarks import machine
 from benchmarks.service import Socket
 
 TIMEOUT = 120.0
@@ -131,7 +132,10 @@ async def measure(request: dict[str, Any]) -> dict[str, Any]:
     per_push = 2 * len(numbers) if is_feed else 1
     await arrived(connections, [missed] * len(connections))
     firsts, middles, lasts = [], [], []
+    used = 0.0
     for number in range(rounds + 1):
+        if number == 1:
+            used = machine.processor_seconds(request["server"])
         began = time.perf_counter()
         await push(pusher, stream, [(q, number) for q in numbers])
         await arrived(connections, [missed + (number + 1) * per_push] * len(connections))
@@ -140,13 +144,21 @@ async def measure(request: dict[str, Any]) -> dict[str, Any]:
             firsts.append(times[0])
             middles.append(times[len(times) // 2])
             lasts.append(times[-1])
+    used = machine.processor_seconds(request["server"]) - used
     for connection in stalled:
         assert len(connection.rows) < missed, "a connection that does not read has got all rows"
         connection.transport.resume_reading()
     await arrived(stalled, [missed + rounds + 1] * len(stalled))
     _verify([*connections, *stalled], is_feed, rounds, missed)
     caught_up = sum(len(connection.rows) for connection in stalled)
-    return {"connected": connected, "first": firsts, "middle": middles, "last": lasts, "caught_up": caught_up}
+    return {
+        "connected": connected,
+        "first": firsts,
+        "middle": middles,
+        "last": lasts,
+        "used": used / rounds,
+        "caught_up": caught_up,
+    }
 
 
 def _verify(connections: Sequence[FollowerConnection], is_feed: bool, rounds: int, missed: int) -> None:

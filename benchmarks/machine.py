@@ -33,9 +33,20 @@ def load() -> list[float]:
     return [round(average, 2) for average in os.getloadavg()]
 
 
-def resident() -> int:
-    """The resident memory of this process in bytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+def resident(process: int | str = "self") -> int:
+    """The resident memory of a process in bytes."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE
+
+
+def processor_seconds(process: int) -> float:
+    """The processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def threads(process: int) -> int:
+    """The number of threads of a process."""
+    return len(os.listdir(f"/proc/{process}/task"))
 
 
 def available() -> int:

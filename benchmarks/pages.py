@@ -8,7 +8,6 @@ equal rounds differs too: the spread of those without pages tells how much of a 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import statistics
 import time
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 import httpx
 
+from benchmarks import machine
 from benchmarks.report import Report
 from benchmarks.service import QUERIES, SCHEMA, Load, Socket, register, run_load, serving
 
@@ -43,10 +43,10 @@ def measure(root: Path, report: Report, *, rounds: int = ROUNDS, seconds: float 
             return load
 
         def measured(pages: int) -> Round:
-            began, used = time.perf_counter(), process_seconds(process.pid)
+            began, used = time.perf_counter(), machine.processor_seconds(process.pid)
             load = asyncio.run(run(pages))
             assert set(load.statuses) == {200}, load.statuses
-            share = (process_seconds(process.pid) - used) / (time.perf_counter() - began)
+            share = (machine.processor_seconds(process.pid) - used) / (time.perf_counter() - began)
             return Round(1000 * statistics.quantiles(load.latencies, n=100)[98], 100 * share)
 
         measured(PAGES)
@@ -68,12 +68,6 @@ class Round(NamedTuple):
     """Of invocations, in ms."""
     processor: float
     """Of the server's process, in percent of a core."""
-
-
-def process_seconds(pid: int) -> float:
-    """The processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _page(url: str, token: str, handles: list[str], number: int, until: float) -> None:

@@ -25,6 +25,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 
+from benchmarks import machine
 from benchmarks.report import Report
 
 CLIENTS = 64
@@ -160,10 +161,10 @@ async def run_load(url: str, token: str, handles: list[str], server: int, second
 
 
 async def _weigh(server: int, load: Load, seconds: float) -> None:
-    load.memory.append(_memory(server))
+    load.memory.append(machine.resident(server))
     for _ in range(3):
         await asyncio.sleep(seconds / 3)
-        load.memory.append(_memory(server))
+        load.memory.append(machine.resident(server))
 
 
 class Exchange(NamedTuple):
@@ -265,9 +266,3 @@ def stream_of(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue()
-
-
-def _memory(pid: int) -> int:
-    """The resident bytes of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
 from tureen.errors import QueryFailed
 from tureen.results.answer import Change
 from tureen.service import shared_reads
-from tureen.service.shared_reads import EncodedChanges, Result, SharedBatch, SharedReads
+from tureen.service.shared_reads import Result, SharedBatch, SharedReads
 from tureen.soup.feed import ChangeBatch
 
 
@@ -39,28 +40,28 @@ class Calls:
 
     def __init__(self) -> None:
         self.reads = self.encodings = 0
-        self.shared = SharedReads(self.run, self.encode)
+        self.now = 0.0
+        self.shared = SharedReads(self.run, self.encode, lambda: self.now)
 
     async def run(self, call: Callable[[], Result]) -> Result:
         """Run a call without a thread."""
         await asyncio.sleep(0)
         return call()
 
-    async def encode(self, changes: ChangeBatch) -> AsyncIterator[EncodedChanges]:
+    def encode(self, changes: ChangeBatch) -> Iterator[bytes]:
         """Each change is a part."""
         self.encodings += 1
         for change in changes:
-            await asyncio.sleep(0)
-            yield EncodedChanges(change.position.encode(), 1)
+            yield change.position.encode()
 
-    def read(self, count: int = 3) -> ChangeBatch:
-        """Read some changes."""
+    def read(self, due: float | None = None) -> ChangeBatch:
+        """Read three changes."""
         self.reads += 1
-        return Numbers(count)
+        return Numbers(3, due)
 
-
-async def sent(batch: Awaitable[SharedBatch]) -> bytes:
-    return b"".join([part.content async for part in (await batch).parts()])
+    async def sent(self, batch: Awaitable[SharedBatch]) -> bytes:
+        """What a follower sends of a batch."""
+        return b"".join([part async for part in self.shared.parts(await batch)])
 
 
 def test_followers_at_one_position_share_a_read_and_its_events() -> None:
@@ -68,7 +69,7 @@ def test_followers_at_one_position_share_a_read_and_its_events() -> None:
 
     async def follow() -> None:
         reads = [calls.shared.read(("q", "position", 1), calls.read) for _ in range(100)]
-        assert set(await asyncio.gather(*map(sent, reads))) == {b"012"}
+        assert set(await asyncio.gather(*map(calls.sent, reads))) == {b"012"}
 
     asyncio.run(follow())
     assert (calls.reads, calls.encodings) == (1, 1)
@@ -89,12 +90,28 @@ def test_a_follower_that_comes_later_shares_what_another_still_sends() -> None:
     assert calls.reads == 2, "nothing is kept that nobody sends"
 
 
+def test_what_time_changes_is_shared_until_it_is_due() -> None:
+    calls = Calls()
+
+    async def follow() -> None:
+        read = partial(calls.read, 2.0)
+        batch = await calls.shared.read("key", read)
+        calls.now = 1.9
+        assert await calls.shared.read("key", read) is batch
+        assert batch.due == 2.0
+        calls.now = 2.0
+        assert await calls.shared.read("key", read) is not batch
+
+    asyncio.run(follow())
+    assert calls.reads == 2
+
+
 def test_other_keys_and_no_key_share_nothing() -> None:
     calls = Calls()
 
     async def follow() -> None:
         for key in ("a", "b", None, None):
-            assert await sent(calls.shared.read(key, calls.read)) == b"012"
+            assert await calls.sent(calls.shared.read(key, calls.read)) == b"012"
 
     asyncio.run(follow())
     assert calls.reads == 4
@@ -106,7 +123,7 @@ def test_a_large_batch_is_encoded_for_each_follower(monkeypatch: pytest.MonkeyPa
 
     async def follow() -> None:
         reads = [calls.shared.read("key", calls.read) for _ in range(5)]
-        assert set(await asyncio.gather(*map(sent, reads))) == {b"012"}
+        assert set(await asyncio.gather(*map(calls.sent, reads))) == {b"012"}
 
     asyncio.run(follow())
     assert (calls.reads, calls.encodings) == (1, 5)
@@ -116,8 +133,8 @@ def test_a_cancelled_follower_does_not_cancel_the_others() -> None:
     calls = Calls()
 
     async def follow() -> None:
-        first = asyncio.create_task(sent(calls.shared.read("key", calls.read)))
-        second = asyncio.create_task(sent(calls.shared.read("key", calls.read)))
+        first = asyncio.create_task(calls.sent(calls.shared.read("key", calls.read)))
+        second = asyncio.create_task(calls.sent(calls.shared.read("key", calls.read)))
         await asyncio.sleep(0)
         first.cancel()
         assert await second == b"012"
@@ -135,8 +152,8 @@ def test_all_followers_get_the_error_and_the_next_read_is_new() -> None:
 
     async def follow() -> None:
         reads = (calls.shared.read("key", fail), calls.shared.read("key", fail))
-        outcomes = await asyncio.gather(*map(sent, reads), return_exceptions=True)
+        outcomes = await asyncio.gather(*map(calls.sent, reads), return_exceptions=True)
         assert [str(outcome) for outcome in outcomes] == ["division by zero"] * 2
-        assert await sent(calls.shared.read("key", calls.read)) == b"012"
+        assert await calls.sent(calls.shared.read("key", calls.read)) == b"012"
 
     asyncio.run(follow())

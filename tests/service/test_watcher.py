@@ -6,14 +6,13 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 
 import httpx
 import pytest
 
 from tests.service.running import RunningServer, SentEvent, events
 from tureen.pot.pot_progress import PotProgress
-from tureen.service.watcher import ProgressWatcher, SharedThreads
+from tureen.service.watcher import ProgressWatcher
 from tureen.testing.manual_engine import ManualEngine
 
 Push = Callable[..., str]
@@ -96,6 +95,29 @@ def test_only_followers_with_changes_are_woken(engine: ManualEngine) -> None:
             assert not await waiting["b"]
 
     asyncio.run(check())
+
+
+def test_a_clause_with_many_followers_keeps_no_others_waiting(engine: ManualEngine) -> None:
+    engine.create_stream("s", "n INT")
+    woken: list[str] = []
+
+    async def wait(watcher: ProgressWatcher, clause: str | None) -> None:
+        assert await watcher.wait_for_news(0, 60, clause)
+        woken.append(str(clause))
+
+    async def check() -> None:
+        watcher = ProgressWatcher(PotProgress(engine.catalog), lambda: None, lambda: {"many", "few"})
+        watcher.start()
+        with watcher.following("many"), watcher.following("few"):
+            clauses = [*["many"] * 100, *["few"] * 3, None]
+            waiting = [asyncio.create_task(wait(watcher, clause)) for clause in clauses]
+            await asyncio.sleep(0)
+            engine.append("s", [{"n": 1}])
+            await asyncio.gather(*waiting)
+        watcher.close()
+
+    asyncio.run(check())
+    assert woken == ["None", *["few"] * 3, *["many"] * 100]
 
 
 def test_last_event_id_takes_precedence_over_since(http: httpx.Client, stream: str, push: Push) -> None:
@@ -222,34 +244,6 @@ def test_followers_get_heartbeats(served: RunningServer, http: httpx.Client, str
 def test_invalid_positions_of_the_feed_are_refused(http: httpx.Client, since: str) -> None:
     refused = http.get("/v1/changes", params={"since": since})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "error")
-
-
-def test_calls_of_many_tasks_share_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    handovers: list[object] = []
-    to_thread = asyncio.to_thread
-
-    async def count(call: Callable[[], object]) -> object:
-        handovers.append(call)
-        return await to_thread(call)
-
-    def call(number: int) -> int:
-        if number % 10 == 3:
-            raise ValueError(number)
-        return number
-
-    async def check() -> None:
-        threads = SharedThreads()
-        cancelled = asyncio.create_task(threads.run(partial(call, 0)))
-        calls = [asyncio.create_task(threads.run(partial(call, number))) for number in range(100)]
-        await asyncio.sleep(0)
-        cancelled.cancel()
-        for number, outcome in enumerate(await asyncio.gather(*calls, return_exceptions=True)):
-            assert outcome == number or (isinstance(outcome, ValueError) and outcome.args == (number,))
-        assert len(handovers) <= 8
-        assert await threads.run(partial(call, 1)) == 1
-
-    monkeypatch.setattr(asyncio, "to_thread", count)
-    asyncio.run(check())
 
 
 def test_many_followers_of_one_query_read_together(http: httpx.Client, stream: str, push: Push) -> None:

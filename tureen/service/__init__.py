@@ -14,5 +14,6 @@ Gives answers as JSON, CSV, Arrow and server-sent events. Does not know how an a
 * `http_neighbour.py`: other servers, as this one calls them; `network_shapes.py`: bodies of
   requests about them and by them
 * `page/`: the page that people see in a browser
-* `event_stream.py`, `shared_reads.py`: connections that follow changes, and what they read together
+* `event_stream.py`, `shared_reads.py`, `shared_threads.py`, `wake_queue.py`: connections that follow changes, what they
+  read together, and how they are woken
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from functools import partial
 
 import orjson
@@ -14,8 +14,8 @@ from tureen.results.answer import Change
 from tureen.service.deadlines import CLOCK_RESOLUTION
 from tureen.service.error_responses import error_body
 from tureen.service.rendering import plain_pattern, plain_row
-from tureen.service.shared_reads import EncodedChanges, SharedBatch, SharedReads
-from tureen.service.watcher import ProgressWatcher, SharedThreads
+from tureen.service.shared_reads import SharedBatch, SharedReads
+from tureen.service.watcher import ProgressWatcher
 from tureen.soup.feed import ChangeBatch
 
 MAX_EVENTS = 512
@@ -52,8 +52,7 @@ class Follower:
 
     async def begin(self) -> Follower:
         """Read the first changes."""
-        first = await asyncio.to_thread(self._read_changes, self._since)
-        self._first = SharedBatch(first, self._reads.encode)
+        self._first = await asyncio.to_thread(self._reads.batch, partial(self._read_changes, self._since))
         return self
 
     async def _read_on(self, position: str) -> SharedBatch:
@@ -68,25 +67,23 @@ class Follower:
         """Server-sent events, until `timeout` seconds without changes; `on_sent` is called with numbers of changes."""
         batch = self._first
         assert batch is not None
-        changes = batch.changes
-        read_at = last_sent_at = last_change_at = time.monotonic()
-        yield encode_event("position", changes.position() if self._since is None else self._since, b"{}")
-        unsent = len(changes)
+        last_sent_at = last_change_at = time.monotonic()
+        yield encode_event("position", batch.position if self._since is None else self._since, b"{}")
+        unsent = len(batch.changes)
         try:
             while not self._watcher.closing:
                 # The token may have been revoked or expired since the connection began.
                 self._check_access()
                 if unsent:
-                    async for part in batch.parts():
-                        yield part.content
+                    async for part in self._reads.parts(batch):
+                        yield part
                     on_sent(unsent)
                     last_sent_at = last_change_at = time.monotonic()
                     unsent = 0
-                if changes.due == 0.0:
+                if batch.changes.due == 0.0:
                     # The rest of an interrupted read: what follows it may be there already.
-                    batch = await self._read_on(changes.position())
-                    changes = batch.changes
-                    unsent, read_at = len(changes), time.monotonic()
+                    batch = await self._read_on(batch.position)
+                    unsent = len(batch.changes)
                     continue
                 now = time.monotonic()
                 if timeout is not None and last_change_at + timeout - now <= CLOCK_RESOLUTION:
@@ -96,37 +93,30 @@ class Follower:
                     last_sent_at = now
                 end = last_sent_at + heartbeat
                 end = end if timeout is None else min(end, last_change_at + timeout)
-                due = None if changes.due is None else read_at + changes.due
+                due = batch.due
                 end = end if due is None else min(end, max(due, now))
                 # At once if there was a push or a commit since the last read began.
                 has_news = await self._watcher.wait_for_news(self._version, end - now, self._clause, self._matches)
                 is_due = due is not None and due - time.monotonic() <= CLOCK_RESOLUTION
                 if has_news or (is_due and not self._watcher.closing):
-                    batch = await self._read_on(changes.position())
-                    changes = batch.changes
-                    unsent, read_at = len(changes), time.monotonic()
+                    batch = await self._read_on(batch.position)
+                    unsent = len(batch.changes)
         except TureenError as error:
             yield encode_event("error", None, orjson.dumps(error_body(error, request_id)))
 
 
-async def encode_changes(changes: ChangeBatch, threads: SharedThreads) -> AsyncIterator[EncodedChanges]:
-    """The events of a batch, in parts that are encoded in threads."""
-    remaining, unsent = iter(changes), len(changes)
-
-    def encode_batch() -> EncodedChanges:
-        parts, size = [], 0
-        for change in remaining:
-            event, data = _event_data(change)
-            parts.append(encode_event(event, change.position, orjson.dumps(data, default=str)))
-            size += len(parts[-1])
-            if len(parts) == MAX_EVENTS or size >= MAX_EVENT_BYTES:
-                break
-        return EncodedChanges(b"".join(parts), len(parts))
-
-    while unsent:
-        part = await threads.run(encode_batch)
-        unsent -= part.events
-        yield part
+def encode_changes(changes: ChangeBatch) -> Iterator[bytes]:
+    """The events of a batch, in parts."""
+    parts, size = list[bytes](), 0
+    for change in changes:
+        event, data = _event_data(change)
+        parts.append(encode_event(event, change.position, orjson.dumps(data, default=str)))
+        size += len(parts[-1])
+        if len(parts) == MAX_EVENTS or size >= MAX_EVENT_BYTES:
+            yield b"".join(parts)
+            parts, size = [], 0
+    if parts:
+        yield b"".join(parts)
 
 
 def _event_data(change: Change) -> tuple[str, dict[str, object]]:

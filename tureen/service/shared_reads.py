@@ -7,8 +7,9 @@ reads and encodes for all. A follower that is slow holds only its own reference 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
-from typing import NamedTuple, Protocol, TypeVar
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from tureen.soup.feed import ChangeBatch
@@ -19,13 +20,6 @@ MAX_SHARED_CHANGES = 512
 """A batch of more changes is encoded for each follower by itself, part by part, so that no follower holds all of it."""
 
 
-class EncodedChanges(NamedTuple):
-    """Server-sent events, and the number of them."""
-
-    content: bytes
-    events: int
-
-
 class RunCall(Protocol):
     """Runs a call in a thread."""
 
@@ -33,40 +27,34 @@ class RunCall(Protocol):
         """The result of the call."""
 
 
-Encode = Callable[[ChangeBatch], AsyncIterator[EncodedChanges]]
-"""Encodes a batch in parts."""
+Encode = Callable[[ChangeBatch], Iterator[bytes]]
+"""Encodes a batch as server-sent events, in parts."""
 
 
 class SharedBatch:
     """Changes that several followers send."""
 
-    def __init__(self, changes: ChangeBatch, encode: Encode) -> None:
-        """Encode the changes when the first follower sends them."""
-        self.changes = changes
-        self._encode = encode
-        self._parts: asyncio.Task[list[EncodedChanges]] | None = None
+    def __init__(self, changes: ChangeBatch, encode: Encode, read_at: float) -> None:
+        """Encode the changes, unless they are too many to be kept."""
+        self.changes, self.read_at = changes, read_at
+        self.position = changes.position()
+        """The position after the changes."""
+        is_small = len(changes) <= MAX_SHARED_CHANGES
+        self.parts = tuple(encode(changes)) if is_small else None
+        """The encoded changes; None if each follower encodes them by itself."""
 
-    async def parts(self) -> AsyncIterator[EncodedChanges]:
-        """The encoded changes."""
-        if len(self.changes) > MAX_SHARED_CHANGES:
-            async for part in self._encode(self.changes):
-                yield part
-            return
-        if self._parts is None:
-            self._parts = asyncio.create_task(self._all_parts())
-        for part in await asyncio.shield(self._parts):
-            yield part
-
-    async def _all_parts(self) -> list[EncodedChanges]:
-        return [part async for part in self._encode(self.changes)]
+    @property
+    def due(self) -> float | None:
+        """When time alone may change what is read; None if it does not."""
+        return None if self.changes.due is None else self.read_at + self.changes.due
 
 
 class SharedReads:
     """The reads of all followers of a server."""
 
-    def __init__(self, run: RunCall, encode: Encode) -> None:
+    def __init__(self, run: RunCall, encode: Encode, clock: Callable[[], float] = time.monotonic) -> None:
         """Read in threads by `run`."""
-        self._run, self.encode = run, encode
+        self._run, self._encode, self._clock = run, encode, clock
         self._running: dict[Hashable, asyncio.Task[SharedBatch]] = {}
         self._read: WeakValueDictionary[Hashable, SharedBatch] = WeakValueDictionary()
 
@@ -76,23 +64,37 @@ class SharedReads:
         The key must tell what is read, from which position, and after which push or commit; None shares nothing.
         """
         if key is None:
-            return await self._batch(read)
+            return await self._run_read(read)
         batch = self._read.get(key)
-        if batch is not None:
+        # Of answers that change as time passes, what was read a while ago is not what a follower wants now.
+        if batch is not None and (batch.due is None or self._clock() < batch.due):
             return batch
         task = self._running.get(key)
         if task is None:
-            task = asyncio.create_task(self._batch(read))
+            task = asyncio.create_task(self._run_read(read))
             self._running[key] = task
             task.add_done_callback(lambda done: self._finish(key, done))
         # A follower that is cancelled does not cancel the read of the others.
         return await asyncio.shield(task)
 
-    async def _batch(self, read: Callable[[], ChangeBatch]) -> SharedBatch:
-        return SharedBatch(await self._run(read), self.encode)
+    async def parts(self, batch: SharedBatch) -> AsyncIterator[bytes]:
+        """The events of a batch, in parts; one that is not encoded yet is encoded in threads."""
+        if batch.parts is not None:
+            for part in batch.parts:
+                yield part
+            return
+        remaining = self._encode(batch.changes)
+        while encoded := await self._run(lambda: next(remaining, None)):
+            yield encoded
+
+    def batch(self, read: Callable[[], ChangeBatch]) -> SharedBatch:
+        """Read changes in this thread."""
+        return SharedBatch(read(), self._encode, self._clock())
+
+    async def _run_read(self, read: Callable[[], ChangeBatch]) -> SharedBatch:
+        return await self._run(lambda: self.batch(read))
 
     def _finish(self, key: Hashable, task: asyncio.Task[SharedBatch]) -> None:
         del self._running[key]
-        # Of answers that change as time passes, what was read a while ago is not what a follower wants now.
-        if not task.cancelled() and task.exception() is None and task.result().changes.due is None:
+        if not task.cancelled() and task.exception() is None:
             self._read[key] = task.result()

@@ -71,8 +71,7 @@ class Service:
         self._progress = self.soup.progress
         self.answers = SharedAnswers(self._progress.now)
         self.watcher = ProgressWatcher(self._progress, self._on_commit, self.soup.calls.clauses_with_changes())
-        threads = self.watcher.threads
-        self.reads = SharedReads(threads.run, lambda changes: encode_changes(changes, threads))
+        self.reads = SharedReads(self.watcher.threads.run, encode_changes)
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
         self._soups: dict[str, ServedSoup] = {}

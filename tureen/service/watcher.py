@@ -8,68 +8,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 from tureen.errors import EngineFailed, WaitTimeout
 from tureen.position import Position, PushPosition, parse_position
 from tureen.pot.pot_progress import PotProgress
 from tureen.service.deadlines import Deadlines
+from tureen.service.shared_threads import SharedThreads
+from tureen.service.wake_queue import WakeQueue, wake
 from tureen.soup.waiting import WAIT_SECONDS
 
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.004
 """The interval at which the pot is checked for pushes and commits; a check takes microseconds."""
-
-CALLS_PER_THREAD = 16
-"""The most calls of followers that one thread gets at a time."""
-
-Result = TypeVar("Result")
-
-
-class SharedThreads:
-    """Runs calls of many tasks in a few threads.
-
-    A push wakes all followers. If each of them asked for a thread, most of the time would be spent on handovers between
-    the event loop and the threads. So the calls that come while others run are handed over together.
-    """
-
-    def __init__(self) -> None:
-        """Start without calls."""
-        self._queued: list[tuple[asyncio.Future[Any], Callable[[], Any]]] = []
-        self._task: asyncio.Task[None] | None = None
-
-    async def run(self, call: Callable[[], Result]) -> Result:
-        """Run a call in a thread, and return its result."""
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._queued.append((future, call))
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._hand_over())
-        return await future
-
-    async def _hand_over(self) -> None:
-        while self._queued:
-            queued, self._queued = self._queued, []
-            groups = [queued[start : start + CALLS_PER_THREAD] for start in range(0, len(queued), CALLS_PER_THREAD)]
-            await asyncio.gather(*(self._run_group(group) for group in groups))
-
-    async def _run_group(self, group: Sequence[tuple[asyncio.Future[Any], Callable[[], Any]]]) -> None:
-        outcomes = await asyncio.to_thread(lambda: [_outcome(call) for _, call in group])
-        for (future, _), outcome in zip(group, outcomes, strict=True):
-            if future.done():
-                continue  # the connection was closed in the meantime
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-
-def _outcome(call: Callable[[], Any]) -> Any:
-    """The result of a call, or its error."""
-    try:
-        return call()
-    except Exception as error:
-        return error
 
 
 class ProgressWatcher:
@@ -90,8 +41,9 @@ class ProgressWatcher:
         self.version = 0
         self.closing = False
         self.threads = SharedThreads()
-        self._waiters: dict[asyncio.Future[None], Hashable] = {}
-        """The clause that each waits for; None for any push or commit."""
+        self._waiters: dict[Hashable, dict[asyncio.Future[None], None]] = {}
+        """Those that wait for each clause, in order; by None, for any push or commit."""
+        self._queue = WakeQueue()
         self._deadlines = Deadlines()
         self.matches = 0
         """How often new tuples were matched with the clauses of followers."""
@@ -151,12 +103,12 @@ class ProgressWatcher:
             return self.version != version
         return max(self._matched.get(clause, 0), self._matched.get(None, 0)) > matches
 
-    def _wake(self, clauses: Collection[Hashable] | None = None) -> None:
-        for waiter, clause in list(self._waiters.items()):
-            if clause is None or clauses is None or clause in clauses:
-                del self._waiters[waiter]
-                if not waiter.done():
-                    waiter.set_result(None)
+    def _wake(self, clauses: Collection[Hashable] | None) -> None:
+        """Wake those that wait for these clauses, or for all; a clause with many followers comes last."""
+        woken = list(self._waiters) if clauses is None else [None, *clauses]
+        groups = [(clause is not None, self._waiters.pop(clause, {})) for clause in woken]
+        for _, waiters in sorted(groups, key=lambda group: (group[0], len(group[1]))):
+            self._queue.add(waiters)
 
     async def wait_for_news(self, version: int, seconds: float, clause: Hashable = None, matches: int = 0) -> bool:
         """Wait for a push or a commit after `version`; False if there was none in time, or the server stops.
@@ -165,17 +117,27 @@ class ProgressWatcher:
         """
         if not self._has_news(version, clause, matches) and not self.closing:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters[waiter] = clause
+            self._waiters.setdefault(clause, {})[waiter] = None
             try:
                 await self._deadlines.wait(waiter, seconds)
             finally:
-                self._waiters.pop(waiter, None)
+                self._forget(waiter, clause)
         return self._has_news(version, clause, matches) and not self.closing
+
+    def _forget(self, waiter: asyncio.Future[None], clause: Hashable) -> None:
+        waiters = self._waiters.get(clause, {})
+        waiters.pop(waiter, None)
+        if not waiters:
+            self._waiters.pop(clause, None)
 
     def close(self) -> None:
         """Stop polling and wake all waiting tasks."""
         self.closing = True
-        self._wake()
+        self._queue.wake_all()
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                wake(waiter)
+        self._waiters.clear()
 
 
 async def wait_for_positions(

@@ -1,0 +1,67 @@
+"""Waiting tasks are woken in groups, between which other tasks run."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tureen.service.wake_queue import WOKEN_AT_A_TIME, WakeQueue
+
+COUNT = 3 * WOKEN_AT_A_TIME + 5
+
+
+async def wait_in_order(waiters: list[asyncio.Future[None]], woken: list[int]) -> list[asyncio.Task[None]]:
+    async def wait(number: int) -> None:
+        await waiters[number]
+        woken.append(number)
+
+    tasks = [asyncio.create_task(wait(number)) for number in range(len(waiters))]
+    await asyncio.sleep(0)
+    return tasks
+
+
+def test_other_tasks_run_between_two_groups() -> None:
+    seen: list[int] = []
+
+    async def check() -> None:
+        queue, woken = WakeQueue(), list[int]()
+        waiters = [asyncio.get_running_loop().create_future() for _ in range(COUNT)]
+        tasks = await wait_in_order(waiters, woken)
+        queue.add(waiters[:-5])
+        queue.add(waiters[-5:])
+        while len(woken) < COUNT:
+            await asyncio.sleep(0)
+            seen.append(len(woken))
+        await asyncio.gather(*tasks)
+        assert woken == list(range(COUNT))
+
+    asyncio.run(check())
+    steps = [later - earlier for earlier, later in zip([0, *seen], seen, strict=False)]
+    assert max(steps) == WOKEN_AT_A_TIME
+
+
+def test_those_that_were_cancelled_are_skipped() -> None:
+    async def check() -> None:
+        queue, woken = WakeQueue(), list[int]()
+        waiters = [asyncio.get_running_loop().create_future() for _ in range(COUNT)]
+        tasks = await wait_in_order(waiters, woken)
+        queue.add(waiters)
+        tasks[-1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert woken == list(range(COUNT - 1))
+        # The queue is used again after it was empty.
+        later = asyncio.get_running_loop().create_future()
+        queue.add([later])
+        await asyncio.wait_for(later, 30)
+
+    asyncio.run(check())
+
+
+def test_all_are_woken_at_once_when_the_server_stops() -> None:
+    async def check() -> None:
+        queue = WakeQueue()
+        waiters = [asyncio.get_running_loop().create_future() for _ in range(COUNT)]
+        queue.add(waiters)
+        queue.wake_all()
+        assert all(waiter.done() for waiter in waiters)
+
+    asyncio.run(check())
