@@ -44,6 +44,11 @@ CRASH_POINTS = [
     "keys.before_commit",
     "keys.in_commit",
     "keys.after_commit",
+    "key_file.before_write",
+    "key_file.after_write",
+    "key_file.before_commit",
+    "key_file.in_commit",
+    "key_file.after_commit",
     "trim.before_delete",
 ]
 

@@ -32,6 +32,8 @@ from tureen.stems.intake import to_batch
 
 SCHEMA = Schema.parse("id BIGINT, a INT")
 ROWS = 5
+LATE_JOIN = 5
+"""The push from which on there is a join by other columns, whose index the runs written before do not have."""
 
 
 def rows(number: int) -> list[dict[str, int]]:
@@ -84,7 +86,10 @@ def work(root: Path, pushes: int) -> Iterator[str]:
     for number in range(pushes):
         push(inbox, stream.id, number)
         yield f"pushed {number}"
-        for source in ("s x", "s x JOIN s y ON x.id = y.id"):
+        sources = ["s x", "s x JOIN s y ON x.id = y.id"]
+        if number >= LATE_JOIN:
+            sources.append("s x JOIN s y ON x.id = y.id AND x.a = y.a")
+        for source in sources:
             sql = f"SELECT x.id, x.a FROM {source} WHERE x.a <> {number % 7}"
             query = bind_query(sql, lambda _: NamedRelation("s", SCHEMA))
             inputs = tuple(NewInput(stream.id, entry.clause) for entry in query.inputs)

@@ -1,8 +1,7 @@
-"""Key indexes are built for standing joins before they are invoked, and dropped when no join needs them."""
+"""Key indexes are written for standing joins before they are invoked, and dropped when no join needs them."""
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,11 +15,15 @@ from tureen.joining import join_evaluation
 from tureen.keys import KeyColumns
 from tureen.language.languages import bind_text
 from tureen.pipeline import arrival, key_indexing
+from tureen.pot.backup import backup_pot
+from tureen.pot.catalog import Catalog
+from tureen.pot.key_files import KeyFile
 from tureen.pot.parts import Parts
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import drop_stream, find_stream
+from tureen.pot.sweep import sweep
 from tureen.results import join_inputs
-from tureen.results.key_indexes import KeyIndexes
+from tureen.results.invoke import Invoker
 from tureen.soup.integrity import verify
 from tureen.stems.key_index import KeyIndex
 from tureen.stems.run import Layout
@@ -45,6 +48,20 @@ def stored_keys(engine: ManualEngine, name: str) -> list[set[KeyColumns] | None]
         runs = live_runs(tx, find_stream(tx, name).id)
     layouts = [Layout.of(Parts(engine.catalog.root / run.path)) for run in runs]
     return [set(layout.keys) if layout.indexed else None for layout in layouts]
+
+
+def key_file_columns(engine: ManualEngine, name: str) -> list[list[KeyColumns]]:
+    """The columns of the key files of each indexed run of a stream."""
+    with engine.catalog.read() as tx:
+        runs = live_runs(tx, find_stream(tx, name).id)
+    return [sorted(file.columns for file in run.key_files) for run in runs if run.indexed]
+
+
+def key_paths(engine: ManualEngine, name: str) -> list[Path]:
+    """The key files of a stream."""
+    with engine.catalog.read() as tx:
+        runs = live_runs(tx, find_stream(tx, name).id)
+    return [engine.catalog.root / file.path for run in runs for file in run.key_files]
 
 
 @pytest.fixture
@@ -90,9 +107,7 @@ def test_an_invocation_after_a_commit_or_merge_builds_nothing(engine: ManualEngi
     assert built == [60, 80, 140]
     assert len(engine.invoke(handle)) == 60
     assert built == [60, 80, 140]
-    # A replaced run may be part of a reference cycle, which only the garbage collector ends.
-    gc.collect()
-    assert engine.invoker.key_indexes.bytes == 0, "that of the merged run is in its file"
+    assert engine.invoker.key_indexes.bytes == 0, "all are in files"
 
 
 def test_runs_are_written_with_the_indexes_that_joins_need(engine: ManualEngine, built: list[int]) -> None:
@@ -143,15 +158,124 @@ def test_a_damaged_index_is_built_again_and_repaired(engine: ManualEngine, built
     assert verify(engine.catalog.root).damaged == ()
 
 
-def test_indexes_of_merged_runs_are_dropped_without_an_invocation(engine: ManualEngine, built: list[int]) -> None:
-    engine.register(SQL)
+def test_older_runs_have_their_indexes_in_key_files(engine: ManualEngine, built: list[int]) -> None:
+    handle = engine.register(SQL, materialize=False)
+    expected = list(engine.invoke(handle))
+    assert built == [60], "the invocation comes before the engine"
+    assert engine.invoker.key_indexes.bytes > 0
     engine.index_keys()
-    assert engine.invoker.key_indexes.bytes > 0, "the run was written before the join was registered"
+    assert built == [60, 60]
+    assert stored_keys(engine, "b") == [set()]
+    assert key_file_columns(engine, "b") == [[K]]
+    assert engine.invoker.key_indexes.bytes == 0, "the file is used instead"
+    assert list(engine.invoke(handle)) == expected
+    engine.close()
+    built.clear()
+    again = ManualEngine(engine.catalog.root)
+    assert list(again.invoke(handle)) == expected
+    again.index_keys()
+    assert built == [], "it needs not be built after a restart"
+    assert verify(engine.catalog.root).damaged == ()
+
+
+def test_another_process_uses_a_key_file_once_there_is_one(engine: ManualEngine, built: list[int]) -> None:
+    handle = engine.register(SQL, materialize=False)
+    reader = Invoker(Catalog(engine.catalog.root))
+    expected = list(reader.invoke(handle))
+    assert reader.key_indexes.bytes > 0
+    engine.index_keys()
+    assert built == [60, 60]
+    assert list(reader.invoke(handle)) == expected
+    assert reader.key_indexes.bytes == 0
+    engine.key_indexer.plan()
+    engine.unregister(engine.register(f"{SQL} AND a.s = b.s"))
+    assert list(reader.invoke(handle)) == expected
+    assert built == [60, 60]
+
+
+def test_key_files_are_dropped_with_their_run(engine: ManualEngine, built: list[int]) -> None:
+    handle = engine.register(SQL)
+    engine.index_keys()
+    (path,) = key_paths(engine, "b")
     engine.push("b", rows(60, 80))
     engine.seal(everything=True)
     engine.index_keys()
     assert built == [60, 80, 140]
-    assert engine.invoker.key_indexes.bytes == 0
+    assert key_paths(engine, "b") == []
+    sweep(engine.catalog, grace=-1)
+    assert not path.exists()
+    assert len(engine.invoke(handle)) == 60
+    assert verify(engine.catalog.root).damaged == ()
+
+
+def test_key_files_are_dropped_with_their_stream(engine: ManualEngine) -> None:
+    engine.register(SQL)
+    engine.index_keys()
+    (path,) = key_paths(engine, "b")
+    with engine.catalog.write() as tx:
+        drop_stream(tx, find_stream(tx, "b"))
+    sweep(engine.catalog, grace=-1)
+    assert not path.exists()
+
+
+def test_the_file_of_a_run_that_was_merged_meanwhile_is_garbage(
+    engine: ManualEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.push("b", rows(60, 60))
+    handle = engine.register(SQL, materialize=False)
+    expected = list(engine.invoke(handle))
+
+    def merge_first(attempt: str, written: Sequence[tuple[int, KeyFile]]) -> None:
+        engine.seal(everything=True)
+        publish(attempt, written)
+
+    publish = engine.key_indexer._publish
+    monkeypatch.setattr(engine.key_indexer, "_publish", merge_first)
+    engine.index_keys()
+    assert stored_keys(engine, "b") == [{K}]
+    assert key_paths(engine, "b") == []
+    sweep(engine.catalog, grace=-1)
+    assert list(engine.catalog.root.rglob("*.keys")) == []
+    assert list(engine.invoke(handle)) == expected
+
+
+@pytest.mark.parametrize("offset", [0, 300, -20, None])
+def test_a_damaged_or_missing_key_file_is_written_again(
+    engine: ManualEngine, built: list[int], offset: int | None
+) -> None:
+    handle = engine.register(SQL, materialize=False)
+    engine.index_keys()
+    expected = list(engine.invoke(handle))
+    engine.close()
+    (path,) = key_paths(engine, "b")
+    if offset is None:
+        path.unlink()
+    else:
+        data = bytearray(path.read_bytes())
+        data[offset] ^= 1
+        path.write_bytes(data)
+    built.clear()
+    again = ManualEngine(engine.catalog.root)
+    assert list(again.invoke(handle)) == expected
+    if offset is not None:
+        assert len(verify(engine.catalog.root).damaged) == 1
+        again.repair()
+    again.index_keys()
+    assert list(again.invoke(handle)) == expected
+    assert key_paths(again, "b") != [path]
+    assert verify(engine.catalog.root).damaged == ()
+    assert built[-1:] == [60]
+
+
+def test_a_backup_has_key_files(engine: ManualEngine, tmp_path: Path, built: list[int]) -> None:
+    handle = engine.register(SQL, materialize=False)
+    engine.index_keys()
+    expected = list(engine.invoke(handle))
+    target = tmp_path / "backup"
+    backup_pot(engine.catalog, target, lambda *_: None)
+    built.clear()
+    assert list(Invoker(Catalog(target)).invoke(handle)) == expected
+    assert built == []
 
 
 def test_without_a_standing_join_nothing_is_built(engine: ManualEngine, built: list[int]) -> None:
@@ -165,22 +289,16 @@ def test_without_a_standing_join_nothing_is_built(engine: ManualEngine, built: l
     assert engine.invoker.key_indexes.bytes > 0
 
 
-def test_indexes_of_the_last_join_are_dropped_with_it(engine: ManualEngine) -> None:
-    indexes = engine.invoker.key_indexes
+def test_key_files_of_the_last_join_are_dropped_with_it(engine: ManualEngine) -> None:
     by_number, by_both = engine.register(SQL), engine.register(f"{SQL} AND a.s = b.s")
     same = engine.register("SELECT b.n FROM b, a WHERE b.s = a.s AND b.k = a.k AND a.n > 5")
-    engine.index_keys()
-    both = indexes.bytes
-    engine.unregister(by_number)
-    engine.index_keys()
-    assert 0 < indexes.bytes < both
-    of_the_others = indexes.bytes
-    engine.unregister(by_both)
-    engine.index_keys()
-    assert indexes.bytes == of_the_others, "another query needs it"
-    engine.unregister(same)
-    engine.index_keys()
-    assert indexes.bytes == 0
+    for handle, columns in ((None, [K, K_AND_S]), (by_number, [K_AND_S]), (by_both, [K_AND_S]), (same, [])):
+        if handle is not None:
+            engine.unregister(handle)
+        engine.index_keys()
+        assert key_file_columns(engine, "b") == [columns], "those that another query needs"
+    sweep(engine.catalog, grace=-1)
+    assert list(engine.catalog.root.rglob("*.keys")) == []
 
 
 def test_small_runs_are_indexed_when_they_are_needed(engine: ManualEngine, built: list[int]) -> None:
@@ -190,23 +308,6 @@ def test_small_runs_are_indexed_when_they_are_needed(engine: ManualEngine, built
     assert built == [60]
     engine.invoke(handle)
     assert built == [60, 20]
-
-
-def test_indexes_in_advance_do_not_displace_others(engine: ManualEngine) -> None:
-    indexes = KeyIndexes(1500)
-    indexer = key_indexing.KeyIndexer(engine.catalog, engine.invoker.view.segments, indexes)
-    engine.push("b", rows(60, 60))
-    engine.push("b", rows(120, 60))
-    engine.register(SQL)
-    indexer.plan()
-    while indexer.build():
-        pass
-    with engine.catalog.read() as tx:
-        stream = find_stream(tx, "b")
-        runs = live_runs(tx, stream.id)
-    segments = engine.invoker.view.segments.segments(stream.schema, runs)
-    has = [indexes.has(segment.run(), (("k", "int"),)) for segment in segments]
-    assert has == [False, False, True], "the newest has room, and is not dropped for others"
 
 
 def test_a_round_builds_a_limited_number_of_rows(
@@ -221,11 +322,12 @@ def test_a_round_builds_a_limited_number_of_rows(
     indexer = engine.key_indexer
     indexer.plan()
     assert (indexer.build(), built, indexer.is_behind) == (True, [60, 60], True)
+    assert (indexer.build(), built, indexer.is_behind) == (True, [60, 60], True), "they are verified once"
     assert (indexer.build(), built, indexer.is_behind) == (True, [60] * 3, True), "one of the queries is not bound yet"
     indexer.plan()
-    indexer.build()
-    assert (indexer.build(), len(built), indexer.is_behind) == (True, 6, False)
-    assert (indexer.build(), indexer.is_behind) == (False, False)
+    while indexer.build():
+        pass
+    assert (len(built), indexer.is_behind) == (6, False)
 
 
 def test_one_query_of_a_shape_is_bound(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from tureen.errors import DamagedFile
 from tureen.faults import crash_point
 from tureen.joining.join_limits import JoinLimits
 from tureen.matching import Selector
 from tureen.pot.files import durable_file
 from tureen.pot.kept_joins import NewJoinRun
+from tureen.pot.key_files import KeyFile
 from tureen.pot.queries import RegisteredInput
 from tureen.pot.runs import Run
 from tureen.results.join_inputs import Ids, StreamInput, matches_within
@@ -21,7 +24,8 @@ from tureen.results.new_joined_tuples import Times, join_new
 from tureen.results.segment import Hits, Segment
 from tureen.schema import Schema
 from tureen.stems.join_run import JoinedTuples, write_join_run
-from tureen.stems.run import open_run
+from tureen.stems.run import log_damage, open_run
+from tureen.stems.stored_keys import StoredKeys, open_key_index
 from tureen.stream_join import StreamJoin
 
 SegmentsOf = Callable[[Schema, Sequence[Run]], Sequence[Segment]]
@@ -109,7 +113,16 @@ def _segment(root: Path, schema: Schema, run: Run) -> Segment:
         lambda: open_run(root / run.path, schema),
         list,
         run.matched_seq if run.indexed else None,
+        log_damage,
+        {file.columns: partial(_key_file, root, run, file) for file in run.key_files},
     )
+
+
+def _key_file(root: Path, run: Run, file: KeyFile) -> StoredKeys | None:
+    try:
+        return open_key_index(root / file.path, file.columns, run.rows, log_damage)
+    except (DamagedFile, FileNotFoundError):
+        return None
 
 
 def alive(tuples: JoinedTuples, first_ids: Sequence[int]) -> JoinedTuples:

@@ -1,12 +1,12 @@
 """Key indexes in advance: which ones standing joins need, and those of runs that were written before.
 
-New and merged runs have them in their files. Those of other runs are built in memory before an invocation needs them.
+New and merged runs have them in their files. Those of other runs are written to files of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from sqlalchemy import Connection
@@ -17,17 +17,19 @@ from tureen.joining.key_columns import columns_of_streams
 from tureen.keys import KeyColumns
 from tureen.language.languages import bind_text
 from tureen.pipeline import arrival
-from tureen.pot.catalog import Catalog
+from tureen.pot.catalog import Catalog, check_attempt
+from tureen.pot.files import durable_file, new_attempt
+from tureen.pot.key_files import KeyFile, drop_unneeded_key_files, publish_key_files
 from tureen.pot.needed_keys import StreamKeys, all_keys, set_keys
 from tureen.pot.queries import last_registration, standing_version, texts_of_joins
 from tureen.pot.relations import Relations, StoredRelation
 from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import Stream, list_streams
-from tureen.results.key_indexes import KeyIndexes
+from tureen.results.key_indexes import KeyIndexes, key_index_of_run
 from tureen.results.segment import Segment
 from tureen.results.segment_cache import SegmentCache
-from tureen.schema import Schema
-from tureen.stems.key_index import ProbeKeys
+from tureen.stems.key_index import KeyIndex, ProbeKeys
+from tureen.stems.stored_keys import write_key_index
 
 ROWS_AT_ONCE = 1 << 21
 """The maximum rows, counted for each of their indexes, that are indexed before other upkeep continues."""
@@ -37,10 +39,10 @@ SHAPES_AT_ONCE = 64
 
 
 class KeyIndexer:
-    """Builds the key indexes of one pot, in the process that has its engine."""
+    """Writes the key indexes of one pot, in the process that has its engine."""
 
     def __init__(self, catalog: Catalog, segments: SegmentCache, indexes: KeyIndexes) -> None:
-        """Index the segments of the process."""
+        """Index the segments of the process, which may have built some indexes in memory."""
         self._catalog, self._segments, self._indexes = catalog, segments, indexes
         self._planned_at = -1, -1
         self._by_shape: dict[str, frozenset[StreamKeys]] = {}
@@ -49,7 +51,7 @@ class KeyIndexer:
         """Whether something remains to be done, although nothing has changed."""
 
     def plan(self) -> None:
-        """Find out which indexes the standing joins need, and drop those that only unregistered ones needed.
+        """Find out which indexes the standing joins need, and drop files that only unregistered ones needed.
 
         Writers of runs are told by the catalog. Queries of one shape need the same, so one of them is bound.
         """
@@ -70,60 +72,77 @@ class KeyIndexer:
         self._by_shape = by_shape
         self._planned_at = (-1, -1) if len(unknown) > SHAPES_AT_ONCE else state
         needed = frozenset().union(*by_shape.values())
-        left, self._needed = self._needed - needed, needed
+        self._needed = needed
         if self._planned_at == state and stored != needed:
             crash_point("keys.before_commit")
             with self._catalog.write() as tx:
                 set_keys(tx, needed)
+                drop_unneeded_key_files(tx, needed)
                 crash_point("keys.in_commit")
             crash_point("keys.after_commit")
-        for segment, columns in self._large_segments(left):
-            with suppress(DamagedFile, FileNotFoundError):
-                self._indexes.drop(segment.run(), columns)
 
     def build(self) -> bool:
-        """Build or verify some of the indexes that were not yet; True if there were any."""
+        """Write the indexes that large runs lack, and verify those that were not yet; True if there were any."""
         rows = 0
+        written: list[tuple[int, KeyFile]] = []
+        attempt = new_attempt()
         self.is_behind = self._planned_at[0] < 0
-        for segment, columns in self._large_segments(self._needed):
+        for segment, run, columns in self._large_runs():
             if rows >= ROWS_AT_ONCE:
                 self.is_behind = True
                 break
             try:
-                run = segment.run()
-                if self._indexes.has(run, columns):
+                stored = segment.stored_keys(columns)
+                if stored is not None and stored.is_open(columns):
                     continue
-                is_stored = run.keys is not None and columns in run.keys
-                if not is_stored and not self._indexes.has_room(segment.rows, columns):
-                    continue
-                index = self._indexes.of_run(run, columns)
+                index = None if stored is None else stored.find(columns)
+                if index is None:
+                    index = key_index_of_run(segment.run(), columns)
+                    path = f"streams/{run.stream_id}/{attempt}-{len(written)}.keys"
+                    written.append((run.id, self._write(path, columns, index)))
                 # Loads the compiled loops, which an invocation would wait for.
                 keys, valid = np.zeros((len(columns), 1), np.int64), np.ones(1, np.bool_)
                 index.find(ProbeKeys.in_hash_order(keys, valid))
+                self._indexes.drop(segment.run(), columns)
                 rows += segment.rows
             except DamagedFile as damage:
                 self._segments.report(damage)
             except FileNotFoundError:
                 continue  # merged or dropped in the meantime
+        if written:
+            self._publish(attempt, written)
         return rows > 0
 
-    def _large_segments(self, needed: frozenset[StreamKeys]) -> Iterator[tuple[Segment, KeyColumns]]:
+    def _write(self, path: str, columns: KeyColumns, index: KeyIndex) -> KeyFile:
+        crash_point("key_file.before_write")
+        with durable_file(self._catalog.root / path) as file:
+            write_key_index(file, Path(path).name, index)
+            size = file.tell()
+        crash_point("key_file.after_write")
+        return KeyFile(columns, path, size)
+
+    def _publish(self, attempt: str, written: Sequence[tuple[int, KeyFile]]) -> None:
+        crash_point("key_file.before_commit")
+        with self._catalog.write() as tx:
+            check_attempt(tx, attempt)
+            publish_key_files(tx, written)
+            crash_point("key_file.in_commit")
+        crash_point("key_file.after_commit")
+
+    def _large_runs(self) -> Iterator[tuple[Segment, Run, KeyColumns]]:
         """The large runs of streams with the columns of their indexes, the newest of each stream first."""
-        if not needed:
+        if not self._needed:
             return
         with self._catalog.read() as tx:
             schemas = {stream.id: stream.schema for stream in list_streams(tx)}
-            runs = {stream_id: live_runs(tx, stream_id) for stream_id in {stream_id for stream_id, _ in needed}}
+            runs = {stream_id: live_runs(tx, stream_id) for stream_id in {stream_id for stream_id, _ in self._needed}}
             # With their indexes; an invocation does the same, but there may be none for a long time.
             self._segments.release(tx)
-        for stream_id, columns in sorted(needed):
+        for stream_id, columns in sorted(self._needed):
             for run in reversed(runs[stream_id]):
                 if run.indexed and run.rows >= arrival.KEYED_ROWS and stream_id in schemas:
-                    yield self._segment(schemas[stream_id], run), columns
-
-    def _segment(self, schema: Schema, run: Run) -> Segment:
-        (segment,) = self._segments.segments(schema, [run])
-        return segment
+                    (segment,) = self._segments.segments(schemas[stream_id], [run])
+                    yield segment, run, columns
 
 
 def _columns_of(tx: Connection, text: str, language: str) -> frozenset[StreamKeys]:

@@ -16,6 +16,7 @@ from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.damage import forget_damage, log, lost_files, noted_damage
 from tureen.pot.files import new_attempt
 from tureen.pot.kept_joins import damaged_joins, restart_join
+from tureen.pot.key_files import drop_key_files
 from tureen.pot.query_runs import forget_query_runs, live_query_runs
 from tureen.pot.runs import Rejected, Run, drop_runs, live_runs, reject, replace_runs
 from tureen.pot.streams import Stream
@@ -30,18 +31,21 @@ def repair(catalog: Catalog, stream: Stream) -> int:
         noted = {damage.path for damage in noted_damage(tx) if not damage.lost}
         if not noted:
             return 0
-        runs = [run for run in live_runs(tx, stream.id) if noted & _files(run)]
+        live = live_runs(tx, stream.id)
+        runs = [run for run in live if noted & _files(run)]
+        key_files = [file.path for run in live for file in run.key_files if file.path in noted]
         queries = [run.path for run in live_query_runs(tx, stream.id) if run.path in noted]
         pinned = pin(tx, catalog.root, stream)
     repaired: set[str] = set()
     for run in runs:
         if merge(catalog, stream, [run], pinned):
             repaired |= noted & _files(run)
-    if queries:
-        with catalog.write() as tx:
-            forget_query_runs(tx, stream.id)
-        repaired.update(queries)
+    repaired.update(queries, key_files)
     with catalog.write() as tx:
+        if queries:
+            forget_query_runs(tx, stream.id)
+        # Written again by the next search for missing indexes.
+        drop_key_files(tx, key_files)
         forget_damage(tx, repaired)
     for path in sorted(repaired):
         log.warning("repaired: the content of file '%s' was rewritten", path)

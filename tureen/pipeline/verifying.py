@@ -16,6 +16,7 @@ from tureen.pot.catalog_tables import (
     closed_files,
     dimensions,
     join_runs,
+    key_files,
     query_runs,
     runs,
     template_parts,
@@ -33,8 +34,8 @@ Progress = Callable[[int, int], None]
 """Called with the number of files verified so far, and of all files."""
 
 _RUN, _DERIVED, _VALUES = "run", "derived", "values"
-_KINDS = {runs: _RUN, cells: _DERIVED, query_runs: _DERIVED, join_runs: _DERIVED, dimensions: _VALUES}
-_KINDS |= {templates: _VALUES, template_parts: _VALUES, closed_files: _VALUES}
+_KINDS = {runs: _RUN, **dict.fromkeys((cells, key_files, query_runs, join_runs), _DERIVED)}
+_KINDS |= dict.fromkeys((dimensions, templates, template_parts, closed_files), _VALUES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -347,6 +347,18 @@ needed_keys = Table(
     Column("columns", Text, primary_key=True),
 )
 
+key_files = Table(
+    "key_files",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    # As in `needed_keys`: a run that was written before its stream needed an index by them has it in a file of its own.
+    Column("columns", Text, nullable=False),
+    Column("path", String, nullable=False, unique=True),
+    Column("bytes", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
 sinks = Table(
     "sinks",
     metadata,

@@ -17,6 +17,7 @@ from tureen.pot.catalog_tables import (
     damage,
     dimensions,
     join_runs,
+    key_files,
     query_runs,
     runs,
     template_parts,
@@ -69,6 +70,6 @@ def forget_damage(tx: Connection, paths: Iterable[str]) -> None:
 def named_files(tx: Connection) -> set[str]:
     """The paths of all files that the catalog names, relative to the pot."""
     named: set[str] = set()
-    for table in (runs, cells, query_runs, join_runs, dimensions, templates, template_parts, closed_files):
+    for table in (runs, cells, key_files, query_runs, join_runs, dimensions, templates, template_parts, closed_files):
         named.update(tx.execute(select(table.c.path)).scalars())
     return named

@@ -17,21 +17,27 @@ StreamKeys = tuple[int, KeyColumns]
 def keys_of_stream(tx: Connection, stream_id: int) -> tuple[KeyColumns, ...]:
     """The lists of columns of a stream by which its new runs are indexed."""
     texts = tx.execute(select(needed_keys.c.columns).where(needed_keys.c.stream_id == stream_id))
-    return tuple(sorted(_columns(text) for text in texts.scalars()))
+    return tuple(sorted(columns_of_text(text) for text in texts.scalars()))
 
 
 def all_keys(tx: Connection) -> frozenset[StreamKeys]:
     """Those of all streams."""
-    return frozenset((row.stream_id, _columns(row.columns)) for row in tx.execute(select(needed_keys)))
+    return frozenset((row.stream_id, columns_of_text(row.columns)) for row in tx.execute(select(needed_keys)))
 
 
 def set_keys(tx: Connection, keys: Collection[StreamKeys]) -> None:
     """Replace those of all streams."""
     tx.execute(delete(needed_keys))
-    values = [{"stream_id": stream_id, "columns": json.dumps(columns)} for stream_id, columns in sorted(keys)]
+    values = [{"stream_id": stream_id, "columns": text_of_columns(columns)} for stream_id, columns in sorted(keys)]
     if values:
         tx.execute(insert(needed_keys), values)
 
 
-def _columns(text: str) -> KeyColumns:
+def columns_of_text(text: str) -> KeyColumns:
+    """A list of columns as the catalog has it."""
     return tuple((name, domain) for name, domain in json.loads(text))
+
+
+def text_of_columns(columns: KeyColumns) -> str:
+    """A list of columns for the catalog."""
+    return json.dumps(columns)

@@ -12,9 +12,10 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from tureen.closed.section import json_text
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import cells, expiring, garbage, rejected, runs, sinks, streams
+from tureen.pot.catalog_tables import cells, expiring, garbage, key_files, rejected, runs, sinks, streams
 from tureen.pot.clauses import fail_clauses
 from tureen.pot.damage import note_damage
+from tureen.pot.key_files import KeyFile, key_files_of_runs
 
 KEEP_REJECTED = 10_000
 """The number of rejected rows that a stream keeps; the oldest are removed first."""
@@ -32,7 +33,7 @@ class CellFile:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A data run as the catalog has it, with the cell files that were added to it later."""
+    """A data run as the catalog has it, with the files that were added to it later."""
 
     id: int
     stream_id: int
@@ -48,6 +49,7 @@ class Run:
     written_at: int
     cells: tuple[CellFile, ...] = ()
     """The newest first."""
+    key_files: tuple[KeyFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,11 @@ def live_runs(tx: Connection, stream_id: int) -> list[Run]:
     for row in cell_rows:
         cell_files.setdefault(row.run_id, []).append(CellFile(row.id, row.path, row.since, row.clauses))
     run_rows = tx.execute(select(runs).where(runs.c.stream_id == stream_id).order_by(runs.c.first_id))
-    return [Run(**row._mapping, cells=tuple(cell_files.get(row.id, ()))) for row in run_rows]
+    keyed = key_files_of_runs(tx, stream_id)
+    return [
+        Run(**row._mapping, cells=tuple(cell_files.get(row.id, ())), key_files=keyed.get(row.id, ()))
+        for row in run_rows
+    ]
 
 
 def streams_with_several_runs(tx: Connection) -> set[int]:
@@ -101,11 +107,12 @@ _REPLACED = (
     "SELECT json_group_array(value) FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM runs WHERE path = value)"
     " AND NOT EXISTS (SELECT 1 FROM cells WHERE path = value)"
     " AND NOT EXISTS (SELECT 1 FROM join_runs WHERE path = value)"
+    " AND NOT EXISTS (SELECT 1 FROM key_files WHERE path = value)"
 )
 
 
 def replaced_files(tx: Connection, paths: Sequence[str]) -> set[str]:
-    """Those of these files of runs, cells and join runs that were replaced or dropped."""
+    """Those of these files of runs, cells, join runs and key indexes that were replaced or dropped."""
     return set(json.loads(tx.exec_driver_sql(_REPLACED, (json.dumps(paths),)).scalar_one()))
 
 
@@ -131,12 +138,14 @@ def replace_runs(tx: Connection, seq: int, old: Sequence[Run], new: NewRun) -> N
 def drop_runs(tx: Connection, old: Sequence[Run]) -> None:
     """Drop runs; raises, and so rolls back, if one of them was replaced or dropped concurrently."""
     ids = [run.id for run in old]
-    cell_paths = list(tx.execute(select(cells.c.path).where(cells.c.run_id.in_(ids))).scalars())
-    tx.execute(delete(cells).where(cells.c.run_id.in_(ids)))
+    paths = [run.path for run in old]
+    for table in (cells, key_files):
+        paths += tx.execute(select(table.c.path).where(table.c.run_id.in_(ids))).scalars()
+        tx.execute(delete(table).where(table.c.run_id.in_(ids)))
     deleted = tx.execute(delete(runs).where(runs.c.id.in_(ids)))
     if deleted.rowcount != len(ids):
         raise PotError("a run was replaced or dropped meanwhile")
-    _discard(tx, [run.path for run in old] + cell_paths)
+    _discard(tx, paths)
 
 
 def expiring_since(tx: Connection, stream_id: int) -> dict[int, int]:

@@ -19,6 +19,7 @@ from tureen.pot.catalog_tables import (
     dimensions,
     expiring,
     held_flows,
+    key_files,
     links,
     needed_keys,
     push_keys,
@@ -157,8 +158,9 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
         drop_queries(tx, query_inputs.c.query_id == stream.query_id)
     drop_queries(tx, query_inputs.c.stream_id == stream.id, query_inputs.c.stream_id != stream.id)
     run_ids = select(runs.c.id).where(runs.c.stream_id == stream.id)
-    discard(tx, select(cells.c.path).where(cells.c.run_id.in_(run_ids)))
-    tx.execute(delete(cells).where(cells.c.run_id.in_(run_ids)))
+    for table in (cells, key_files):
+        discard(tx, select(table.c.path).where(table.c.run_id.in_(run_ids)))
+        tx.execute(delete(table).where(table.c.run_id.in_(run_ids)))
     for table in (runs, query_runs, closed_files):
         discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
     for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected):

@@ -98,7 +98,7 @@ class StreamInput:
         probing, rows = [], []
         begin = 0
         for hit in self.matches.hits:
-            keys_at, positions = self._indexes.of_run(hit.run, columns).find(probes)
+            keys_at, positions = self._indexes.of_segment(hit.segment, columns).find(probes)
             numbers, is_hit = numbers_of(hit, positions)
             probing.append(keys_at[is_hit])
             rows.append(numbers[is_hit] + begin)

@@ -1,8 +1,7 @@
 """The key indexes that a process uses: of runs, and of the contents of tables.
 
-Runs that were written while a join needed an index have it in their files. Others are built in memory, by the first
-join that needs them, or before by the engine (`tureen.pipeline.key_indexing`), and dropped with their run or table, or
-if others need the memory.
+Those of large runs are in files, once the engine has written them (`tureen.pipeline.key_indexing`). Others are built in
+memory, by the first join that needs them, and dropped with their run or table, or if others need the memory.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from tureen.bounded_cache import BoundedCache
 from tureen.keys import KeyColumns
+from tureen.results.segment import Segment
 from tureen.stems.key_index import KeyIndex, most_bytes
 from tureen.stems.run import OpenRun
 
@@ -51,50 +51,43 @@ class KeyIndexes:
         self._drop_gone()
         return self._indexes.size
 
-    def has_room(self, rows: int, columns: KeyColumns) -> bool:
-        """Whether an index of that many rows can be added without dropping others."""
-        return self.bytes + most_bytes(rows, len(columns)) <= self._max_bytes
-
     def can_keep(self, rows: int, columns: KeyColumns) -> bool:
         """Whether an index of that many rows can be kept at all."""
         return most_bytes(rows, len(columns)) <= self._max_bytes
 
-    def has(self, run: OpenRun, columns: KeyColumns) -> bool:
-        """Whether there is an index of a run that needs not be built or verified."""
-        if run.keys is not None and run.keys.is_open(columns):
-            return True
-        self._drop_gone()
-        # Not `find`, which counts as a use.
-        return (id(run), columns) in set(self._indexes.keys())
-
-    def of_run(self, run: OpenRun, columns: KeyColumns) -> KeyIndex:
-        """The index of a run by columns: that of its file, if it has one."""
-        stored = None if run.keys is None else run.keys.find(columns)
+    def of_segment(self, segment: Segment, columns: KeyColumns) -> KeyIndex:
+        """The index of a segment by columns: that of a file, if there is one."""
+        stored, run = segment.stored_keys(columns), segment.run()
         if stored is not None:
-            return stored
-        return self._index(run, columns, lambda name: pa.concat_arrays([block.column(name) for block in run.blocks]))
+            is_first = not stored.is_open(columns)
+            index = stored.find(columns)
+            if index is not None:
+                if is_first:
+                    # It may have been built before there was a file.
+                    self.drop(run, columns)
+                return index
+        return self._index(run, columns, lambda: key_index_of_run(run, columns))
 
     def of_table(self, table: pa.Table, columns: KeyColumns) -> KeyIndex:
         """The index of a content of a table by columns."""
-        return self._index(table, columns, lambda name: whole_column(table, name))
+        return self._index(
+            table, columns, lambda: KeyIndex.of([(whole_column(table, name), domain) for name, domain in columns])
+        )
 
     def drop(self, run: OpenRun, columns: KeyColumns) -> None:
         """Drop the index of a run from memory, if there is one."""
         key = id(run), columns
         self._indexes.drop(lambda other: other == key)
 
-    def _index(
-        self, relation: OpenRun | pa.Table, columns: KeyColumns, column_of: Callable[[str], pa.Array]
-    ) -> KeyIndex:
+    def _index(self, relation: OpenRun | pa.Table, columns: KeyColumns, build: Callable[[], KeyIndex]) -> KeyIndex:
         # First, because the id of a relation that is gone is used again.
         self._drop_gone()
         key = id(relation), columns
 
-        def build() -> _Entry:
-            index = KeyIndex.of([(column_of(name), domain) for name, domain in columns])
-            return _Entry(ref(relation, lambda _: self._gone.append(key)), index)
+        def entry() -> _Entry:
+            return _Entry(ref(relation, lambda _: self._gone.append(key)), build())
 
-        return self._indexes.get_once(key, build).by_key
+        return self._indexes.get_once(key, entry).by_key
 
     def _drop_gone(self) -> None:
         if not self._gone:
@@ -102,6 +95,11 @@ class KeyIndexes:
         with self._dropping:
             gone = {self._gone.popleft() for _ in range(len(self._gone))}
             self._indexes.drop(lambda key: key in gone)
+
+
+def key_index_of_run(run: OpenRun, columns: KeyColumns) -> KeyIndex:
+    """Build the index of a run by columns."""
+    return KeyIndex.of([(run.column(name), domain) for name, domain in columns])
 
 
 def whole_column(table: pa.Table, name: str) -> pa.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -13,13 +13,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.errors import DamagedFile
+from tureen.keys import KeyColumns
 from tureen.matching import RunCells, Selector
 from tureen.pot.queries import RegisteredInput
 from tureen.stems.index import BLOCK_ROWS, index_block
-from tureen.stems.run import OpenRun, Report, log_damage
+from tureen.stems.run import OpenRun, log_damage
+from tureen.stems.stored_keys import Report, StoredKeys
 
 SCANS_BEFORE_INDEX = 8
 """How often a segment without an index is scanned before it gets one in memory."""
+
+
+OpenKeyFile = Callable[[], StoredKeys | None]
+"""Opens a key file; None if it is damaged or missing."""
 
 
 class Hits(NamedTuple):
@@ -54,6 +60,7 @@ class Segment:
     matched_seq: int | None
     """The commit up to which eager clauses were matched; None for a tail, which is scanned."""
     _report: Report = log_damage
+    _key_files: Mapping[KeyColumns, OpenKeyFile] = field(default_factory=dict)
     _run: OpenRun | None = field(default=None, init=False)
     _cells: RunCells | None = field(default=None, init=False)
     _scans: int = field(default=0, init=False)
@@ -65,6 +72,14 @@ class Segment:
         if self._run is None:
             self._run = self._open()
         return self._run
+
+    def stored_keys(self, columns: KeyColumns) -> StoredKeys | None:
+        """The file that has the index by columns, of the run itself or one beside it; None if there is none."""
+        in_run = self.run().keys
+        if in_run is not None and columns in in_run:
+            return in_run
+        open_file = self._key_files.get(columns)
+        return None if open_file is None else open_file()
 
     def hold(self) -> None:
         """Map all its files now; damage is reported when the damaged part is used."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from tureen.errors import DamagedFile, PotError
 from tureen.pot.catalog import Catalog
 from tureen.pot.damage import note_damage
 from tureen.pot.kept_joins import KeptJoin
+from tureen.pot.key_files import KeyFile
 from tureen.pot.parts import missing_file
 from tureen.pot.runs import Run, replaced_files
 from tureen.results.segment import Segment
@@ -21,6 +23,7 @@ from tureen.results.stream_state import JoinState
 from tureen.schema import Schema
 from tureen.stems.join_run import OpenJoinRun
 from tureen.stems.run import OpenRun, in_memory, log, log_damage, open_cells, open_run, sort_by_time
+from tureen.stems.stored_keys import StoredKeys, open_key_index
 
 OPEN_RUNS = 1024
 """The maximum number of runs and cell files that a process keeps mapped while they are live."""
@@ -81,7 +84,8 @@ class SegmentCache:
 
     def _segment(self, run: Run, schema: Schema) -> Segment:
         # What is derived from a run remains valid while its files are the same.
-        key: FileKey = (run.matched_seq, run.path, *(cells.path for cells in run.cells))
+        added = [*(cells.path for cells in run.cells), *(file.path for file in run.key_files)]
+        key: FileKey = (run.matched_seq, run.path, *added)
         return self._segments.get(key, lambda: self._new_segment(run, schema))
 
     def _new_segment(self, run: Run, schema: Schema) -> Segment:
@@ -95,6 +99,7 @@ class SegmentCache:
             lambda: [self._cells(cells.path) for cells in run.cells],
             run.matched_seq if run.indexed else None,
             self.report,
+            {file.columns: partial(self._key_file, run, file) for file in run.key_files},
         )
 
     def _tail(self, runs: list[Run], schema: Schema) -> list[Segment]:
@@ -140,6 +145,20 @@ class SegmentCache:
 
     def _cells(self, path: str) -> Any:
         return self._maps.get((path,), lambda: open_cells(self._path(path)))
+
+    def _key_file(self, run: Run, file: KeyFile) -> StoredKeys | None:
+        """A key file; None if it is damaged, which is reported, or missing: the engine writes it again."""
+        path = self._path(file.path)
+        try:
+            opened: StoredKeys = self._maps.get(
+                (file.path,), lambda: open_key_index(path, file.columns, run.rows, self.report)
+            )
+        except DamagedFile as damage:
+            self.report(damage)
+            return None
+        except FileNotFoundError:
+            return None
+        return opened
 
     def _path(self, path: str) -> Path:
         return self._catalog.root / path

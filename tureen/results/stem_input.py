@@ -122,7 +122,7 @@ class StreamStem:
         probing, rows = [_NONE], [_NONE]
         probes = ProbeKeys.of(keys, valid)
         for part in self._parts:
-            keys_at, positions = self._indexes.of_run(part.segment.run(), columns).find(probes)
+            keys_at, positions = self._indexes.of_segment(part.segment, columns).find(probes)
             is_partly_within = part.end > self._ids[1] or part.segment.first_id < self._ids[0]
             if is_partly_within or part.has_purged:
                 ids = part.segment.ids_at(positions)

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from tureen.errors import DamagedFile
 from tureen.pot.parts import Parts, PartsWriter
-from tureen.stems.run import Report, log_damage
+from tureen.stems.run import log_damage
+from tureen.stems.stored_keys import Report
 from tureen.stems.tuple_order import order_by_time
 
 Numbers = npt.NDArray[np.int64]

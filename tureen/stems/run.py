@@ -37,15 +37,12 @@ from tureen.stems.index import BLOCK_ROWS, AddressTable, Block, index_block
 from tureen.stems.key_index import KeyIndex
 from tureen.stems.sort_kernels import selects_any
 from tureen.stems.stored import NTH, StoredBlock, StoredCells, index_batch
-from tureen.stems.stored_keys import PARTS_OF_INDEX, StoredKeys, add_key_index
+from tureen.stems.stored_keys import PARTS_OF_INDEX, Report, StoredKeys, add_key_index
 
 log = logging.getLogger("tureen")
 
 CellsOf = Callable[[Block], Iterable[pa.RecordBatch]]
 """Matches one block with each query run in turn; batches share buffers, so each is written before the next."""
-
-Report = Callable[[DamagedFile], None]
-"""Records damage that was repaired in memory and so changed no answer."""
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -225,6 +222,10 @@ class OpenRun:
         unmapped = np.array([not block.mapped for block in blocks], np.bool_)
         self._addresses = Addresses(unmapped if unmapped.any() else unmapped[:0], {})
         self._index_tables: dict[tuple[str, ...], IndexTables] = {}
+
+    def column(self, name: str) -> pa.Array:
+        """A column of all tuples."""
+        return pa.concat_arrays([block.column(name) for block in self.blocks])
 
     def times(self, number: int) -> Numbers:
         """The times of one block's tuples."""

@@ -1,8 +1,10 @@
-"""Key indexes in the parts of a run's file: mapped, and verified when they are first used."""
+"""Key indexes in the parts of a run's file, or of one beside it: mapped, and verified when they are first used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +18,12 @@ PARTS_OF_INDEX = 5
 """The number of parts of an index: one for each of its arrays."""
 
 
+Report = Callable[[DamagedFile], None]
+"""Records damage that was repaired in memory and so changed no answer."""
+
+
 class StoredKeys:
-    """The key indexes of a run's file, each from some parts on."""
+    """The key indexes of a file, each from some parts on."""
 
     def __init__(
         self,
@@ -25,7 +31,7 @@ class StoredKeys:
         first: int,
         columns: Sequence[KeyColumns],
         rows: int,
-        report: Callable[[DamagedFile], None],
+        report: Report,
     ) -> None:
         """The indexes of a run with that many rows; the first one begins with part `first`."""
         self._parts, self._rows, self._report = parts, rows, report
@@ -65,6 +71,18 @@ class StoredKeys:
         if not _is_within_bounds(index, self._rows):
             raise self._parts.damaged("a key index points outside of its run")
         return index
+
+
+def write_key_index(file: BinaryIO, name: str, index: KeyIndex) -> None:
+    """Write an index to a file of its own."""
+    parts = PartsWriter(file, name)
+    add_key_index(parts, index)
+    parts.finish()
+
+
+def open_key_index(path: Path, columns: KeyColumns, rows: int, report: Report) -> StoredKeys:
+    """Map such a file, of a run with that many rows."""
+    return StoredKeys(Parts(path), 0, [columns], rows, report)
 
 
 def add_key_index(parts: PartsWriter, index: KeyIndex) -> None:

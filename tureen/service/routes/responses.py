@@ -145,4 +145,4 @@ def visible_status(caller: Caller, full: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 _FOR_ADMINS = frozenset({"clauses", "peers", "links", "sent"})
-_QUERY_DEPENDENT = frozenset({"bytes", "query_runs", "eager_clauses", "cell_files", "debts", "needed"})
+_QUERY_DEPENDENT = frozenset({"bytes", "query_runs", "eager_clauses", "cell_files", "key_files", "debts", "needed"})
