@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,14 +19,14 @@ NEVER = 1e6
 
 
 @contextmanager
-def run_servers(root: Path, *names: str) -> Iterator[list[RunningServer]]:
-    """Servers of these names, on pots in a directory, which may exist already."""
+def run_servers(root: Path, *names: str, **overrides: Any) -> Iterator[list[RunningServer]]:
+    """Servers of these names, on pots in a directory, which may exist already; with settings."""
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr(engine, "SPARK_DELAY", NEVER)
         servers = []
         for name in names:
             soup = stack.enter_context(tureen.open(root / name))
-            servers.append(stack.enter_context(run_server(soup, name=name, heartbeat=0.2)))
+            servers.append(stack.enter_context(run_server(soup, name=name, heartbeat=0.2, **overrides)))
         yield servers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -13,10 +14,14 @@ import pytest
 from tests.federation.nodes import Nodes
 from tureen.errors import PeerFailed, UnknownStream
 from tureen.federation.flow_reader import FlowReader
+from tureen.federation.listing import describe_peers
 from tureen.federation.neighbour import NETWORK_PATH
+from tureen.federation.peer_quota import PeerQuota
 from tureen.federation.peering import MOST_ASKING
 from tureen.position import BEGINNING, Position
+from tureen.pot.backup import backup_pot
 from tureen.pot.peers import Peer
+from tureen.pot.streams import drop_stream, find_stream
 from tureen.results.answer import Answer
 from tureen.results.view import View
 from tureen.testing.manual_engine import ManualClock, ManualEngine
@@ -173,6 +178,36 @@ def test_servers_that_are_away_and_come_back(nodes: Nodes, twin: ManualEngine) -
     assert sorted(nodes["C"].invoke(handle).table["price"].to_pylist()) == [2, 3, 4]
 
 
+def test_a_link_moves_to_another_peer_when_its_own_is_away_for_long(tmp_path: Path, twin: ManualEngine) -> None:
+    clock = ManualClock(NOW)
+    nodes = Nodes(tmp_path / "triangle", clock, [("A", "B"), ("A", "C"), ("B", "C")])
+    nodes["A"].engine.create_stream("trades", TRADES, "ts")
+    nodes.share("trades", "A", "B", "C")
+    push(nodes, twin, trades(1, 2))
+    handle = nodes["C"].register("SELECT price FROM trades WHERE price > 1")
+    nodes.receive()
+    nodes["A"].share(nodes["C"], "trades")
+    nodes["B"].stop()
+    push(nodes, twin, trades(3, 4))
+    clock.moment += timedelta(seconds=nodes["C"].federation.settings.away_seconds - 1)
+    nodes["C"].planner.tend()
+    assert [link.peer for link in nodes["C"].links()] == ["B"], "it may come back"
+    assert not nodes["C"].invoke(handle).complete
+    clock.moment += timedelta(seconds=2)
+    nodes["C"].planner.tend()
+    assert [link.peer for link in nodes["C"].links()] == ["A"]
+    nodes.receive()
+    expected = twin.invoke(twin.register("SELECT price FROM trades WHERE price > 1"))
+    assert_same(nodes["C"].invoke(handle), expected)
+    nodes["B"].start()
+    nodes.tend()
+    nodes["B"].planner.tend()
+    assert [link.peer for link in nodes["C"].links()] == ["A"], "it stays where it is"
+    assert nodes["B"].links() == [], "what it kept is not needed any more"
+    assert_same(nodes["C"].invoke(handle), expected)
+    nodes.close()
+
+
 def test_a_query_is_registered_while_its_peer_is_away(nodes: Nodes, twin: ManualEngine) -> None:
     push(nodes, twin, trades(1, 2))
     nodes["A"].stop()
@@ -220,6 +255,58 @@ def test_what_a_peer_lost_is_asked_for_again(nodes: Nodes, twin: ManualEngine) -
     nodes.receive()
     assert sorted(nodes["C"].invoke(handle).table["price"].to_pylist()) == [2, 3]
     assert nodes["C"].invoke(handle).complete
+
+
+def test_a_peer_has_no_more_flows_kept_than_it_may(nodes: Nodes, twin: ManualEngine) -> None:
+    push(nodes, twin, trades(1, 2, 3))
+    nodes["B"].federation.serving.sent.quota = PeerQuota(flows=1)
+    first = nodes["C"].register("SELECT price FROM trades WHERE price = 1")
+    second = nodes["C"].register("SELECT price FROM trades WHERE price = 2")
+    nodes.receive()
+    assert (nodes["C"].invoke(first).complete, nodes["C"].invoke(second).complete) == (True, False)
+    assert len(nodes["B"].links()) == 1, "nothing was received in vain"
+    (peer,) = [entry for entry in describe_peers(nodes["B"].federation) if entry["name"] == "C"]
+    assert peer["kept"] == 1
+    assert peer["refused"] > 0
+    nodes["C"].unregister(first)
+    nodes.tend()
+    assert_same(nodes["C"].invoke(second), twin.invoke(twin.register("SELECT price FROM trades WHERE price = 2")))
+
+
+@pytest.mark.parametrize("is_copied", [True, False])
+def test_a_home_that_goes_back_in_time_is_noticed(
+    nodes: Nodes, twin: ManualEngine, tmp_path: Path, *, is_copied: bool
+) -> None:
+    """A copy of its directory has the same identity, but fewer tuples; a backup is another pot."""
+    push(nodes, twin, trades(1, 2))
+    home, saved = nodes["A"].engine.catalog.root, tmp_path / "saved"
+    handle = nodes["B"].register("SELECT price FROM trades")
+    if is_copied:
+        nodes["A"].stop()
+        shutil.copytree(home, saved)
+        nodes["A"].start()
+    else:
+        backup_pot(nodes["A"].engine.catalog, saved, lambda *_: None)
+    push(nodes, twin, trades(3, 4))
+    nodes["A"].stop()
+    shutil.rmtree(home)
+    saved.rename(home)
+    nodes["A"].start()
+    if not is_copied:
+        nodes["A"].push("trades", trades(5, 6, 7, 8))
+    nodes.receive()
+    answer = nodes["B"].invoke(handle)
+    assert (sorted(answer.table["price"].to_pylist()), answer.complete) == ([1, 2, 3, 4], False)
+    assert "it was created again, or restored from a backup" in (answer.note or "")
+    nodes["B"].unregister(handle)
+    nodes.tend()
+    with nodes["B"].engine.catalog.write() as tx:
+        drop_stream(tx, find_stream(tx, "trades"))
+    handle = nodes["B"].register("SELECT price FROM trades")
+    nodes.receive()
+    answer = nodes["B"].invoke(handle)
+    expected = [1, 2] if is_copied else [1, 2, 5, 6, 7, 8]
+    assert (sorted(answer.table["price"].to_pylist()), answer.complete) == (expected, True)
 
 
 def test_windows_that_count_rows_and_joins(nodes: Nodes, twin: ManualEngine) -> None:

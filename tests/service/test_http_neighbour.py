@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 import socket
@@ -30,11 +31,12 @@ from tureen.errors import (
     UnknownStream,
     Unreachable,
 )
-from tureen.federation.frame import MEDIA_TYPE
+from tureen.federation.frame import MEDIA_TYPE, FlowFrame, encode_frame
 from tureen.federation.neighbour import FLOWS_PATH, FlowRequest, PeerInfo
 from tureen.position import BEGINNING
 from tureen.pot.peers import Peer
 from tureen.service.http_neighbour import HttpNeighbour
+from tureen.service.routes import flows
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 PAGE = Path(__file__).parents[2] / "docs" / "federation.md"
@@ -207,6 +209,46 @@ def test_a_peer_sees_only_what_is_shared(servers: list[RunningServer], beta: tur
         assert flow_of(url, token, flow, stream.origin).status_code == 400, flow
     assert flow_of(url, token, "SELECT v FROM s", "another").status_code == 404
     neighbour.close()
+
+
+def test_a_peer_has_no_more_flows_than_it_may(tmp_path: Path) -> None:
+    with (
+        run_servers(tmp_path, "epsilon", "zeta", max_peer_flows=1) as (epsilon, zeta),
+        connect(epsilon) as home,
+        connect(zeta) as receiver,
+    ):
+        home.create_stream("s", "k INT")
+        home.share_stream("zeta", "s")
+        receiver.add_peer("epsilon", epsilon.url, token=peer_token(epsilon, "zeta"))
+        first = receiver.register("SELECT k FROM s WHERE k = 1")
+        receiver.wait(f"epsilon/{home.push('s', [{'k': 1}, {'k': 2}])}", timeout=60)
+        second = receiver.register("SELECT k FROM s WHERE k = 2")
+        (note,) = _until(lambda: [note for note in [second.invoke().note] if note and "refused" in note])
+        assert "a peer may have at most 1 flows at a time" in note
+        assert (first.invoke().complete, second.invoke().complete) == (True, False)
+        (peer,) = home.peers()
+        assert (peer["name"], peer["flows"], peer["kept"]) == ("zeta", 1, 0)
+        assert peer["refused"] >= 1
+        assert peer["bytes"] > 0
+        assert home.status()["sent"]["zeta"]["refused"] >= 1
+        with epsilon.client() as admin:
+            metrics = admin.get("/metrics").text
+        assert re.search(r"^tureen_flows_refused [1-9]", metrics, re.MULTILINE)
+        assert re.search(r"^tureen_flows_kept 0", metrics, re.MULTILINE)
+
+
+def test_a_flow_that_is_too_fast_pauses_and_tells_that_it_goes_on(
+    servers: list[RunningServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flows, "HEARTBEAT", 0.01)
+    frame = FlowFrame(7, 5, pa.record_batch({"v": [1.0]}), current=True)
+
+    async def pauses(seconds: float) -> list[bytes]:
+        return [content async for content in flows._pause(seconds, frame, servers[0].service.watcher)]
+
+    assert asyncio.run(pauses(0.0)) == []
+    assert asyncio.run(pauses(0.005)) == []
+    assert asyncio.run(pauses(0.025)) == [encode_frame(FlowFrame(7, 5, None, current=True))] * 2
 
 
 def test_requests_of_later_versions_are_understood(servers: list[RunningServer], token: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tureen.cli.output import Format, show_rows
 from tureen.cli.target import AnySoup, Output, on_soup
+from tureen.errors import TureenError
 
 peer_commands = typer.Typer(
     no_args_is_help=True, help="Peers of a server, for admins: add, list, remove; share streams with them."
@@ -17,7 +19,7 @@ peer_commands = typer.Typer(
 Name = Annotated[str, typer.Argument(help="The name of the peer, which is the --name of its server.")]
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="The stream.")]
 
-COLUMNS = ("name", "url", "state", "since", "offers", "shared", "error")
+COLUMNS = ("name", "url", "state", "since", "offers", "shared", "flows", "kept", "refused", "bytes", "error")
 
 
 @peer_commands.command("add")
@@ -29,13 +31,30 @@ def add_peer(
     peer_token: Annotated[
         str | None, typer.Option(metavar="TEXT", help="The token that it has created for this server (scope peer).")
     ] = None,
+    peer_token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with that token, so that no command line shows it.")
+    ] = None,
     peer_ca: Annotated[
         str | None, typer.Option(metavar="FILE", help="A PEM file on this server of certificates to trust.")
     ] = None,
 ) -> None:
-    """Receive streams from another server."""
+    """Receive streams from another server.
+
+    Without a token, the server reads it from its environment or its peer_tokens when it connects.
+    """
+    if peer_token_file is not None:
+        if peer_token is not None:
+            raise TureenError("--peer-token and --peer-token-file exclude each other", hint="use one of them")
+        peer_token = _read_token(peer_token_file)
     soup.add_peer(name, address, token=peer_token, ca=peer_ca)
     print(f"peer {name} added", file=sys.stderr)
+
+
+def _read_token(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TureenError(f"the file '{path}' cannot be read", detail=str(error)) from None
 
 
 @peer_commands.command("list")

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from tureen.errors import DuplicateName, TureenError, WaitTimeout
 from tureen.faults import crash_point
+from tureen.federation.federation_settings import DEFAULT_SETTINGS, FederationSettings
 from tureen.federation.flow_serving import FlowServing
 from tureen.federation.link_intake import LinkIntake
 from tureen.federation.link_run import LinkRun, LinkState
@@ -65,13 +66,14 @@ class Federation:
         *,
         name: str | None = None,
         placement: Placement | None = None,
+        settings: FederationSettings = DEFAULT_SETTINGS,
     ) -> None:
         """Federate a pot; `connect` opens a connection to a peer."""
-        self._catalog, self._inbox, self._clock = catalog, inbox, clock
+        self._catalog, self._inbox, self._clock, self.settings = catalog, inbox, clock, settings
         with catalog.write() as tx:
             self.name = name_server(tx, name)
         self.peering = Peering(catalog, connect, clock)
-        self.serving = FlowServing(catalog, invoker, inbox, self.trouble_of)
+        self.serving = FlowServing(catalog, invoker, inbox, self.trouble_of, settings.quota)
         self.placement: Placement = placement or DirectPlacement(self.infos)
         self.in_use: list[Callable[[Connection], set[int]]] = []
         """Functions that return the replicas that others than queries of this server use."""

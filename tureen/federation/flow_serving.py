@@ -14,6 +14,7 @@ from tureen.errors import UnknownStream
 from tureen.federation.flow import FlowSelection, parse_flow
 from tureen.federation.flow_reader import FlowReader, FlowSource
 from tureen.federation.neighbour import FlowRequest, PeerInfo, SharedStream
+from tureen.federation.peer_quota import PeerQuota
 from tureen.federation.sent_flows import SentFlows
 from tureen.pot.catalog import Catalog
 from tureen.pot.home_progress import HomeProgress
@@ -36,11 +37,16 @@ class FlowServing:
     """Flows of a pot's streams, for its peers and for its own links."""
 
     def __init__(
-        self, catalog: Catalog, invoker: Invoker, inbox: Inbox, away: Callable[[int], str | None] = lambda _: None
+        self,
+        catalog: Catalog,
+        invoker: Invoker,
+        inbox: Inbox,
+        away: Callable[[int], str | None] = lambda _: None,
+        quota: PeerQuota | None = None,
     ) -> None:
         """Serve that pot; `away` tells why a replica does not have everything."""
         self._catalog, self._invoker, self._inbox, self._away = catalog, invoker, inbox, away
-        self.sent = SentFlows()
+        self.sent = SentFlows(quota)
         self.requests: Callable[[str, str, str, Any, float | None], Any] = _no_route
         """Answers what a peer asks for when it plans: its name, a method, a path, a body, and how long it waits."""
 
@@ -66,7 +72,9 @@ class FlowServing:
         flow = parse_flow(request.flow, describe)
         stream = by_name[name_key(flow.stream)]
         if origin_of(stream, pot) != request.origin:
-            raise _unknown(flow.stream, "another stream has this name now")
+            raise _other_stream(flow.stream)
+        if stream.home is None and request.after > self._invoker.next_ids([stream.id])[0]:
+            raise _other_stream(flow.stream)
         if peer is None:
             # Replicas that are fed from others here do not feed others, so there is no cycle.
             links = [link for link in links if link.peer != own_name]
@@ -157,5 +165,12 @@ def _description(stream: Stream, pot: str, server: str) -> SharedStream:
     )
 
 
-def _unknown(name: str, detail: str | None = None) -> UnknownStream:
-    return UnknownStream(f"there is no stream named '{name}'", detail=detail, hint="it may not be shared any more")
+def _unknown(name: str) -> UnknownStream:
+    return UnknownStream(f"there is no stream named '{name}'", hint="it may not be shared any more")
+
+
+def _other_stream(name: str) -> UnknownStream:
+    return UnknownStream(
+        f"stream '{name}' is not the one that was received before: it was created again, or restored from a backup",
+        hint="unregister the queries over it, drop it, and register them again",
+    )

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tureen.errors import Forbidden, PeerFailed, TureenError, Unauthorized, UnknownStream
+from tureen.errors import Forbidden, PeerFailed, TooMany, TureenError, Unauthorized, UnknownStream
 from tureen.federation.link_intake import LinkIntake
 from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.neighbour import FlowRequest, Neighbour
@@ -27,7 +27,7 @@ REFUSED_PAUSE = 10.0
 CHECK_SECONDS = 0.5
 """The interval at which a link checks that its peer was not removed."""
 
-REFUSED = (UnknownStream, Forbidden, Unauthorized, PeerFailed)
+REFUSED = (UnknownStream, Forbidden, Unauthorized, PeerFailed, TooMany)
 
 
 class LinkState(NamedTuple):

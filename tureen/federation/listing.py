@@ -7,12 +7,16 @@ from typing import Any
 from tureen.federation.federation import Federation
 from tureen.federation.link_run import LinkState
 from tureen.federation.peering import PeerState
+from tureen.federation.sent_flows import SentTotal
+from tureen.schema import name_key
 from tureen.window import from_micros
 
 
 def describe_peers(federation: Federation) -> list[dict[str, Any]]:
     """The peers of a server, without their tokens."""
-    return [_peer(state) for state in federation.peering.states()]
+    totals = federation.serving.sent.totals()
+    sent = {name_key(peer): total for peer, total in totals.items()}
+    return [_peer(state, sent.get(name_key(state.peer.name), SentTotal())) for state in federation.peering.states()]
 
 
 def federation_status(federation: Federation) -> dict[str, Any]:
@@ -42,13 +46,17 @@ def describe_link(state: LinkState) -> dict[str, Any]:
     }
 
 
-def _peer(state: PeerState) -> dict[str, Any]:
+def _peer(state: PeerState, sent: SentTotal) -> dict[str, Any]:
     return {
         "name": state.peer.name,
         "url": state.peer.url or None,
         **_state(state),
         "offers": list(state.offered),
         "shared": list(state.shared),
+        "flows": sent.flows,
+        "kept": state.kept,
+        "refused": sent.refused,
+        "bytes": sent.bytes,
     }
 
 

@@ -63,6 +63,8 @@ class NetworkPlacement:
         self._memory, self._patience = memory, patience
         self._federation, self._costs, self._load = federation, costs or CostModel(), load
         self.sampling = StreamSampling(federation.name, invoker.answer_once, self.senders, self._ask)
+        self.asked_at: dict[str, float] = {}
+        """When each peer was last asked to keep a flow: it is told what is received from it, until nothing is."""
         self._infos: tuple[float, dict[str, PeerInfo]] = -memory, {}
 
     # What a query of this server needs
@@ -172,6 +174,7 @@ class NetworkPlacement:
         if len(waiting) > MAX_HOPS:
             raise PeerFailed(f"a flow of stream '{stream.name}' would pass more than {MAX_HOPS} links")
         body = {"origin": stream.origin, "flow": text, "hops": hops_json(hops), "asked": waiting, "is_known": is_known}
+        self.asked_at[sender] = time.monotonic()
         self._ask(sender, FLOWS_PATH, body, asked)
 
     # What the peers tell

@@ -7,6 +7,7 @@ unregistering a query removes its flows at all peers before this one. It takes o
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -33,10 +34,6 @@ GONE_SECONDS = 86_400.0
 """How long after its lease a flow is kept for a peer that is away."""
 
 
-AWAY_SECONDS = 60.0
-"""How long a peer is away before another one is asked for what it sends."""
-
-
 MEASURE_SECONDS = 5.0
 """The least time over which the rate of a link is an average."""
 
@@ -61,10 +58,10 @@ class NetworkPlanner:
         self._federation, self._catalog, self._clock = federation, catalog, clock
         self.placement = NetworkPlacement(federation, invoker, costs, load, memory, patience)
         self.requests = PeerRequests(catalog, federation, self.placement, clock, lease)
-        self._told: dict[str, list[list[str]] | None] = {}
+        self._lease = lease
         with catalog.read() as tx:
             # What they kept for this server before it was restarted may be too much.
-            self._told = {peer.name: None for peer in list_peers(tx)}
+            self.placement.asked_at = {peer.name: time.monotonic() for peer in list_peers(tx)}
         self._measured_at, self._received, self._rates = time.monotonic(), dict[int, int](), dict[int, float]()
         federation.placement = self.placement
         federation.serving.requests = self.requests.handle
@@ -120,8 +117,8 @@ class NetworkPlanner:
         for link in self._federation.links():
             if link.peer != self._federation.name:
                 by_peer.setdefault(link.peer, []).append(link)
-        for peer in {*by_peer, *self._told}:
-            links = by_peer.get(peer, [])
+        for peer, asked_at in (dict.fromkeys(by_peer, math.inf) | self.placement.asked_at).items():
+            links, began = by_peer.get(peer, []), time.monotonic()
             flows = sorted([link.stream.origin or "", link.flow] for link in links)
             try:
                 answer = self._federation.peering.ask(peer, "PUT", FLOWS_PATH, {"flows": flows})
@@ -132,15 +129,15 @@ class NetworkPlanner:
             for link in links:
                 if (link.stream.origin, link.flow) in missing:
                     self._find_source(link)
-            self._told[peer] = flows
-            if not links:
-                del self._told[peer]
+            if not links and asked_at + self._lease <= began and self.placement.asked_at.get(peer) == asked_at:
+                # What it was asked for and is not received is not leased any more, so it has released everything.
+                self.placement.asked_at.pop(peer, None)
 
     def _find_sources(self) -> None:
         """Look for peers that send what links wait for."""
         links = self._federation.links()
         waiting = {link.id for link in links if self.placement.feeding(link, links) is None}
-        late = self._clock() - round(AWAY_SECONDS * 1_000_000)
+        late = self._clock() - round(self._federation.settings.away_seconds * 1_000_000)
         for state in self._federation.link_states():
             if state.link.id in waiting:
                 self._find_source(state.link)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from sqlalchemy import Connection
+
 from tureen.errors import PeerFailed, TureenError, UnknownStream
 from tureen.federation import neighbour
 from tureen.federation.askers import PLAN_SECONDS, Askers
@@ -13,7 +15,7 @@ from tureen.federation.network_placement import NetworkPlacement
 from tureen.federation.peer_messages import read_flows, read_hops, read_names, read_text, states_json
 from tureen.federation.placement import LinkSource
 from tureen.pot.catalog import Catalog
-from tureen.pot.held_flows import HeldFlow, hold_flow, renew_flows
+from tureen.pot.held_flows import HeldFlow, held_by, hold_flow, renew_flows
 from tureen.pot.links import Link
 from tureen.pot.streams import Stream
 from tureen.sharing.selection_text import parse_selection
@@ -65,6 +67,9 @@ class PeerRequests:
         needed = parse_selection(flow, stream.name, stream.visible)
         if stream.home is None:
             return {}  # every flow can be read from the stream itself
+        with self._catalog.read() as tx:
+            assert stream.origin is not None
+            self._check_quota(tx, peer, stream.origin, flow)
         asked, hops = _asked(peer, body, seconds), _read(read_hops, body.get("hops", []))
 
         def place() -> Link | LinkSource:
@@ -82,18 +87,25 @@ class PeerRequests:
             link = self._federation.claim_link(stream, place)
         try:
             with self._catalog.write() as tx:
-                assert stream.origin is not None
+                self._check_quota(tx, peer, stream.origin, flow)
                 hold_flow(tx, HeldFlow(peer, stream.origin, flow, link.id), self._clock() + self._lease)
         finally:
             self._federation.release(link.id)
         return {}
 
+    def _check_quota(self, tx: Connection, peer: str, origin: str, flow: str) -> None:
+        held = held_by(tx, peer)
+        if (origin, flow) not in held:
+            self._federation.serving.sent.check(peer, len(held))
+
     def _renew(self, peer: str, body: dict[str, Any]) -> dict[str, Any]:
         """Release what the peer does not receive any more; tell what it receives and is not here."""
         named, now = _read(read_flows, body.get("flows")), self._clock()
         missing = []
-        streams = {origin: self._federation.serving.shared_stream(peer, origin) for origin, _ in named}
-        for origin, flow in named:
+        # More than it may have are not looked at: there is nothing for them.
+        considered = named[: self._federation.settings.quota.flows]
+        streams = {origin: self._federation.serving.shared_stream(peer, origin) for origin, _ in considered}
+        for origin, flow in considered:
             stream = streams[origin]
             if stream is not None and stream.home is not None:
                 needed = parse_selection(flow, stream.name, stream.visible)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tureen.errors import PeerFailed, TooMany, TureenError, Unauthorized, UnknownPeer, Unreachable
 from tureen.federation.neighbour import Connect, Neighbour, PeerInfo
 from tureen.pot.catalog import Catalog
+from tureen.pot.held_flows import held_counts
 from tureen.pot.peers import (
     Peer,
     add_peer,
@@ -56,6 +57,8 @@ class PeerState(NamedTuple):
     """The streams that it shares with this server."""
     shared: tuple[str, ...]
     """The streams that this server shares with it."""
+    kept: int = 0
+    """The flows of other servers' streams that this server receives for it."""
 
 
 class _Answered(NamedTuple):
@@ -108,6 +111,13 @@ class Peering:
                 known = self._neighbours[name_key(name)] = (peer, self._connect(peer))
             return known[1]
 
+    def _forget(self, name: str) -> None:
+        """Connect again at the next call: the token may have been replaced where it comes from."""
+        with self._lock:
+            known = self._neighbours.pop(name_key(name), None)
+            if known is not None:
+                self._replaced.append((time.monotonic(), known[1]))
+
     def info(self, name: str) -> PeerInfo:
         """What a peer tells about itself."""
         try:
@@ -116,6 +126,8 @@ class Peering:
             if info.name != name:
                 raise PeerFailed(f"the server is named '{info.name}'", hint=f"add it as peer '{info.name}'")
         except TureenError as error:
+            if isinstance(error, Unauthorized):
+                self._forget(name)
             refused = isinstance(error, PeerFailed | Unauthorized)
             self._note(name, "refused" if refused else "away", error, None)
             raise
@@ -203,18 +215,20 @@ class Peering:
     def states(self) -> list[PeerState]:
         """All peers, and those that only receive."""
         with self._catalog.read() as tx:
-            peers, shares = list_peers(tx), all_shares(tx)
+            peers, shares, kept = list_peers(tx), all_shares(tx), held_counts(tx)
         by_key = {name_key(name): tuple(streams) for name, streams in shares.items()}
         states = []
         for peer in peers:
             answered = self._answered.get(name_key(peer.name), _Answered("unknown", peer.added_at, None, None))
             offered = () if answered.info is None else tuple(stream.name for stream in answered.info.streams)
-            shared = by_key.pop(name_key(peer.name), ())
+            key = name_key(peer.name)
+            shared = by_key.pop(key, ())
             error = None if answered.failure is None else answered.failure.message
-            states.append(PeerState(peer, answered.state, answered.since, error, offered, shared))
+            states.append(PeerState(peer, answered.state, answered.since, error, offered, shared, kept[key]))
         receiving = {name: streams for name, streams in shares.items() if name_key(name) in by_key}
         states += [
-            PeerState(Peer(name, ""), "shared with", None, None, (), tuple(receiving[name])) for name in receiving
+            PeerState(Peer(name, ""), "shared with", None, None, (), tuple(streams), kept[name_key(name)])
+            for name, streams in receiving.items()
         ]
         return states
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -86,6 +87,19 @@ def _copy_catalog(root: Path, target: Path) -> None:
     copy.unlink(missing_ok=True)
     with closing(connect(root / CATALOG_FILE)) as source, closing(sqlite3.connect(copy)) as destination:
         source.backup(destination)
+        _make_another_pot(destination)
+
+
+def _make_another_pot(copy: sqlite3.Connection) -> None:
+    """Give a copy an identity of its own, and remove the tokens of peers, which it could use.
+
+    Its streams go on from earlier tuple ids than those that other servers may have received from the pot, so they must
+    not be taken for the same.
+    """
+    copy.execute("PRAGMA secure_delete = ON")
+    with copy:
+        copy.execute("UPDATE meta SET value = ? WHERE key = 'pot'", (uuid.uuid4().hex,))
+        copy.execute("UPDATE peers SET token = NULL")
 
 
 def _copy_named(catalog: Catalog, target: Path, progress: Progress) -> bool:

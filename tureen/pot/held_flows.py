@@ -7,6 +7,7 @@ name any more is released. A flow that was just asked for is *leased* until then
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -44,6 +45,17 @@ def list_held_flows(tx: Connection) -> list[HeldFlow]:
     """All flows that are held."""
     rows = tx.execute(select(held_flows).order_by(held_flows.c.peer_key, held_flows.c.origin, held_flows.c.flow))
     return [HeldFlow(row.peer, row.origin, row.flow, row.stream_id) for row in rows]
+
+
+def held_by(tx: Connection, peer: str) -> set[tuple[str, str]]:
+    """The origins and texts of the flows that a peer holds."""
+    rows = select(held_flows.c.origin, held_flows.c.flow).where(held_flows.c.peer_key == name_key(peer))
+    return {(row.origin, row.flow) for row in tx.execute(rows)}
+
+
+def held_counts(tx: Connection) -> Counter[str]:
+    """How many flows each peer holds, by the key of its name."""
+    return Counter(tx.execute(select(held_flows.c.peer_key)).scalars())
 
 
 def held_replicas(tx: Connection) -> set[int]:

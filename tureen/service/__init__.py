@@ -11,7 +11,7 @@ Gives answers as JSON, CSV, Arrow and server-sent events. Does not know how an a
   running server;
   `invocation_times.py`: which invocations are quick
 * `recent_values.py`, `shared_answers.py`: what clients that poll get together
-* `http_neighbour.py`: other servers, as this one calls them; `network_shapes.py`: bodies of
+* `http_neighbour.py`, `peer_tokens.py`: other servers, as this one calls them; `network_shapes.py`: bodies of
   requests about them and by them
 * `page/`: the page that people see in a browser
 * `event_stream.py`, `shared_reads.py`, `shared_threads.py`, `wake_queue.py`: connections that follow changes, what they

@@ -142,6 +142,8 @@ COUNTS = {
     "tureen_flows_sent": "Flows that other servers receive now.",
     "tureen_flow_rows": "Rows that were sent to other servers.",
     "tureen_flow_bytes": "Bytes that were sent to other servers.",
+    "tureen_flows_refused": "Flows that were refused because a peer may not have more.",
+    "tureen_flows_kept": "Flows of other servers' streams that are received for peers.",
     "tureen_join_operators": "Joins whose new tuples are joined once for all followers.",
     "tureen_join_routed_tuples": "New tuples that these have routed.",
     "tureen_join_visits": "Visits of a tuple to the tuples or a condition of another input.",

@@ -31,6 +31,10 @@ class PeerEntry(ResponseBody):
     error: str | None
     offers: list[str]
     shared: list[str]
+    flows: int
+    kept: int
+    refused: int
+    bytes: int
 
 
 class PeerList(ResponseBody):

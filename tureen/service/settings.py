@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tureen.errors import TureenError
+from tureen.federation.federation_settings import FederationSettings
+from tureen.federation.peer_quota import PeerQuota
 from tureen.pipeline.priority import check_nice
 from tureen.pipeline.spark_settings import check_spark
 from tureen.routing_policies import check_routing
@@ -78,6 +80,12 @@ class Settings:
         1_000, "the most connections of a principal that follow changes or wait for a position"
     )
     max_xml_streams: int = _setting(32, "the most streams of XML that a principal sends at a time")
+    max_peer_flows: int = _setting(1_000, "the most flows that a peer receives at a time, and that are kept for it")
+    max_peer_bytes: int = _setting(1_000_000_000, "the most bytes of flows that are sent to a peer per second")
+    peer_tokens: str = _setting(
+        "", "a directory with a file for each peer, of its name, that has the token for it, if the pot has none"
+    )
+    away_seconds: float = _setting(60.0, "how long a peer is away before another one is asked for what it sends")
     heartbeat: float = _setting(15.0, "the seconds without events after which a follower gets a comment")
     shutdown_seconds: float = _setting(30.0, "the most seconds for requests to finish when the server stops")
     invoke_threads: int = _setting(8, "the number of threads that compute invocations")
@@ -104,6 +112,12 @@ class Settings:
                 hint="omit --no-auth, or listen on 127.0.0.1",
             )
         return self
+
+    @property
+    def federation(self) -> FederationSettings:
+        """The settings of the federation."""
+        quota = PeerQuota(self.max_peer_flows, self.max_peer_bytes)
+        return FederationSettings(quota, self.away_seconds)
 
     @property
     def spark_settings(self) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tureen.errors import TooMany, TureenError
 from tureen.federation.federation import Federation
 from tureen.pot.catalog import Catalog
+from tureen.pot.peers import Peer
 from tureen.pot.status import count_owned
 from tureen.results.answer import Answer
 from tureen.service.authorization import Authenticator, ConcurrencyLimit
@@ -22,6 +23,7 @@ from tureen.service.invocation_times import InvocationTimes
 from tureen.service.metrics import FreshnessSampler, Metrics, StatusCollector
 from tureen.service.page.activity import SAMPLE_SECONDS, ActivityHistory
 from tureen.service.page.sessions import PageSessions
+from tureen.service.peer_tokens import with_token
 from tureen.service.recent_values import RecentValues
 from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
@@ -53,7 +55,7 @@ class Service:
     def __init__(self, soup: Soup, settings: Settings) -> None:
         """Create the state for serving a pot."""
         self.soup, self.settings = ServedSoup.of(soup), settings
-        self._federation = self.soup.federate(HttpNeighbour, settings.name or None)
+        self._federation = self.soup.federate(self._connect, settings.name or None, settings.federation)
         self.catalog = Catalog(soup.path)
         self.authenticator = Authenticator(self.catalog, open_to_all=settings.no_auth)
         self.invoking = ConcurrencyLimit("invocations", settings.max_invocations)
@@ -77,6 +79,9 @@ class Service:
         self._soups: dict[str, ServedSoup] = {}
         self._times = InvocationTimes()
         self._sampling: asyncio.Task[None] | None = None
+
+    def _connect(self, peer: Peer) -> HttpNeighbour:
+        return HttpNeighbour(with_token(peer, self.settings.peer_tokens))
 
     @property
     def federation(self) -> Federation:
@@ -208,15 +213,17 @@ class Service:
     def _link_counts(self) -> dict[str, float]:
         if self._federation is None:
             return {}
-        links, sent = self.federation.link_states(), self.federation.serving.sent.as_dict().values()
+        links, sent = self.federation.link_states(), self.federation.serving.sent.totals().values()
         return {
             "tureen_links": len(links),
             "tureen_links_away": sum(link.state in ("away", "refused") for link in links),
             "tureen_link_rows": sum(link.rows for link in links),
             "tureen_link_bytes": sum(link.bytes for link in links),
-            "tureen_flows_sent": sum(total["flows"] for total in sent),
-            "tureen_flow_rows": sum(total["rows"] for total in sent),
-            "tureen_flow_bytes": sum(total["bytes"] for total in sent),
+            "tureen_flows_sent": sum(total.flows for total in sent),
+            "tureen_flow_rows": sum(total.rows for total in sent),
+            "tureen_flow_bytes": sum(total.bytes for total in sent),
+            "tureen_flows_refused": sum(total.refused for total in sent),
+            "tureen_flows_kept": sum(state.kept for state in self.federation.peering.states()),
         }
 
     def _counts(self) -> dict[str, float]:

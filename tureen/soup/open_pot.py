@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.federation.federation import Federation
+from tureen.federation.federation_settings import FederationSettings
 from tureen.federation.neighbour import Connect
 from tureen.federation.network_planner import NetworkPlanner
 from tureen.federation.network_view import NetworkView
@@ -136,7 +137,7 @@ class OpenPot:
                 components.progress.is_derived = self.running.deriver.is_reached
             return self.running
 
-    def federate(self, connect: Connect, name: str | None) -> Federation | None:
+    def federate(self, connect: Connect, name: str | None, settings: FederationSettings) -> Federation | None:
         """Receive streams of other servers, and let them receive; `connect` opens a connection to a peer.
 
         None in a pot that is open for reading only.
@@ -144,9 +145,10 @@ class OpenPot:
         if self._mode == "read":
             return None
         components, engine = self.writable(), self.engine()
-        federation = Federation(components.catalog, components.invoker, engine.inbox, self.clock, connect, name=name)
-        planner = NetworkPlanner(federation, components.catalog, components.invoker, self.clock)
-        self.network = NetworkView(components.catalog, federation, planner)
+        catalog, invoker = components.catalog, components.invoker
+        federation = Federation(catalog, invoker, engine.inbox, self.clock, connect, name=name, settings=settings)
+        planner = NetworkPlanner(federation, catalog, invoker, self.clock)
+        self.network = NetworkView(catalog, federation, planner)
         components.registry.remote = components.templates.remote = self.federation = federation
         return federation
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tureen.federation.federation import Federation
+from tureen.federation.federation_settings import FederationSettings
 from tureen.federation.neighbour import Connect
 from tureen.functions.function_source import defined_function
 from tureen.pot.pot_progress import PotProgress
@@ -45,9 +46,9 @@ class ServedSoup(Soup):
         """The pot's commits and pushes, and how far its streams are derived."""
         return self._pot.components.progress
 
-    def federate(self, connect: Connect, name: str | None) -> Federation | None:
+    def federate(self, connect: Connect, name: str | None, settings: FederationSettings) -> Federation | None:
         """Receive streams of other servers, and let them receive; None in a pot that is open for reading only."""
-        return self._pot.federate(connect, name)
+        return self._pot.federate(connect, name, settings)
 
     def trouble(self) -> str | None:
         """Why pushed rows do not get into runs; None if Spark takes them, or will once it has started."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -11,13 +12,14 @@ from starlette.responses import Response, StreamingResponse
 
 from tureen.errors import TureenError, UnknownStream
 from tureen.federation.flow_reader import FlowReader
-from tureen.federation.frame import MEDIA_TYPE, encode_error, encode_frame
+from tureen.federation.frame import MEDIA_TYPE, FlowFrame, encode_error, encode_frame
 from tureen.federation.neighbour import HEARTBEAT, FlowRequest
 from tureen.service import network_shapes as shapes
 from tureen.service.authorization import Caller
 from tureen.service.routes.descriptions import describe_errors
 from tureen.service.routes.parameters import PeerCaller, Seconds
 from tureen.service.routes.responses import json_response
+from tureen.service.watcher import ProgressWatcher
 
 router = APIRouter(tags=["federation"])
 
@@ -53,6 +55,7 @@ async def send_flow(
 ) -> Response:
     """Tuples of a shared stream from an id on: those that are stored, then new ones, until the caller disconnects."""
     service, request = caller.service, FlowRequest(flow, origin, after)
+    service.federation.serving.sent.check(caller.principal)
     reader = await asyncio.to_thread(service.federation.serving.reader, caller.principal, request)
     return StreamingResponse(
         _frames(caller, reader, request), media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"}
@@ -81,7 +84,7 @@ async def _frames(caller: Caller, reader: FlowReader, request: FlowRequest) -> A
     service, peer = caller.service, caller.principal
     serving, watcher = service.federation.serving, service.watcher
     try:
-        with service.following.hold(peer), serving.sent.sending(peer, request) as sent:
+        with serving.sent.sending(peer, request) as sent:
             while not watcher.closing:
                 version = watcher.version
                 frames = await asyncio.to_thread(reader.read)
@@ -90,6 +93,8 @@ async def _frames(caller: Caller, reader: FlowReader, request: FlowRequest) -> A
                     sent.rows += 0 if frame.rows is None else frame.rows.num_rows
                     sent.bytes += len(content)
                     yield content
+                    async for heartbeat in _pause(serving.sent.pace.pause(peer, len(content)), frame, watcher):
+                        yield heartbeat
                 if frames[-1].current:
                     await asyncio.sleep(PAUSE_SECONDS)
                     await watcher.wait_for_news(version, HEARTBEAT)
@@ -99,3 +104,12 @@ async def _frames(caller: Caller, reader: FlowReader, request: FlowRequest) -> A
                     raise UnknownStream("the stream is not shared any more")
     except TureenError as error:
         yield encode_error(error)
+
+
+async def _pause(seconds: float, frame: FlowFrame, watcher: ProgressWatcher) -> AsyncIterator[bytes]:
+    """Wait after a frame because its peer gets too many bytes per second; frames without rows tell that it goes on."""
+    while seconds > 0 and not watcher.closing:
+        await asyncio.sleep(min(seconds, HEARTBEAT))
+        seconds -= HEARTBEAT
+        if seconds > 0:
+            yield encode_frame(replace(frame, rows=None))
