@@ -117,11 +117,21 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def served_pot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A pot that is open in this process and served on a free port, for tests of those who use a server."""
+def fast_pot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A pot that is open in this process and served on a free port, with all fast paths."""
     assert spark
     with serve_new_pot(tmp_path_factory.mktemp("served") / "pot") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def served_pot(fast_pot: RunningServer) -> RunningServer:
+    """The pot for tests of those who use a server.
+
+    The parameters of a fixture that overrides this one are its parameters too: pytest sets it up again for each. The
+    pot is therefore a fixture of its own.
+    """
+    return fast_pot
 
 
 @pytest.fixture(scope="module")

@@ -49,10 +49,10 @@ def plain_pot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe
 
 
 @pytest.fixture(scope="module", params=[FAST, PLAIN])
-def served_pot(request: pytest.FixtureRequest, served_pot: RunningServer) -> Iterator[RunningServer]:
-    """The served pot, and one without fast paths, which are turned off while its tests run."""
+def served_pot(request: pytest.FixtureRequest, fast_pot: RunningServer) -> Iterator[RunningServer]:
+    """The pot with fast paths, and one without, which are turned off while its tests run."""
     if request.param == FAST:
-        yield served_pot
+        yield fast_pot
     else:
         with without_fast_paths():
             yield request.getfixturevalue("plain_pot")
