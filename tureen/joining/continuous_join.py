@@ -105,7 +105,7 @@ class ContinuousJoin:
     ) -> None:
         """Join for nobody yet; `names` are those of the inputs, each used once, and `schemas` their stored columns."""
         self.join, self.names, self.router, self.setting = join, names, router, setting
-        self.consumers = JoinConsumers(schemas)
+        self.consumers, self._schemas = JoinConsumers(schemas), schemas
 
     def join_new(
         self, stem_of: ReadStem, begin: Mapping[int, int], end: Mapping[int, int], keep: KeepRows | None = None
@@ -152,7 +152,8 @@ class ContinuousJoin:
             rows = new[begin : begin + ROUTED_TUPLES]
             self.router.admit(self.names[origin], len(rows))
             lineages = self.lineages(origin, source, rows)
-            rows, lineages = rows[lineages.nonempty], lineages.take(lineages.nonempty)
+            if len(lineages.nonempty) < len(rows):
+                rows, lineages = rows[lineages.nonempty], lineages.take(lineages.nonempty)
             if not len(rows):
                 continue
             times = source.times_at(rows)
@@ -171,6 +172,13 @@ class ContinuousJoin:
         """The lineages of tuples of one input."""
         clauses = self.consumers.clauses[number]
         return clauses.lineages(stem.columns_at(clauses.columns, rows), len(rows), self._words)
+
+    def _lineages_of_partners(self, number: int, stem: Stem, rows: Numbers) -> Lineages | SparseLineages:
+        """The lineages of tuples of one input that may occur several times, each of which is matched once."""
+        if not self.consumers.clauses[number].columns:
+            return self.lineages(number, stem, rows)
+        tuples, of_rows = np.unique(rows, return_inverse=True)
+        return self.lineages(number, stem, tuples).take(of_rows.reshape(-1))
 
     @property
     def _words(self) -> int:
@@ -232,10 +240,8 @@ class ContinuousJoin:
         pairs, left, right = probed_pairs(
             flow.evaluation, flow.rows, number, stem, between, partial(self._within_reach, flow, number, stem)
         )
-        tuples, of_pairs = np.unique(right, return_inverse=True)
-        partners = self.lineages(number, stem, tuples)
         flow.rows, flow.times = pairs, flow.times[left]
-        flow.lineages = combined(flow.lineages.take(left), partners.take(of_pairs.reshape(-1)))
+        flow.lineages = combined(flow.lineages.take(left), self._lineages_of_partners(number, stem, right))
         flow.keep_nonempty()
 
     def _within_reach(
@@ -280,8 +286,7 @@ class ContinuousJoin:
         lineages: Lineages | SparseLineages
         lineages = Lineages(np.full((1, self._words), ~np.uint64(0)), np.zeros(len(rows), np.int64))
         for number, stem in enumerate(stems):
-            tuples, of_rows = np.unique(rows.rows[number], return_inverse=True)
-            lineages = combined(lineages, self.lineages(number, stem, tuples).take(of_rows.reshape(-1)))
+            lineages = combined(lineages, self._lineages_of_partners(number, stem, rows.rows[number]))
         flow = _Flow(0, evaluation, rows, lineages, np.zeros(len(rows), np.int64))
         flow.keep_nonempty()
         for factor in self._factors():
@@ -290,14 +295,16 @@ class ContinuousJoin:
         return self._piece(flow, stems) if len(flow.rows) else None
 
     def _piece(self, flow: _Flow, stems: Sequence[Stem]) -> JoinedPiece:
-        tuples, rows = [], []
+        tuples = []
         for number, stem in enumerate(stems):
-            used, of_rows = np.unique(flow.rows.rows[number], return_inverse=True)
-            names = self.consumers.columns(number)
-            columns = dict(zip(names, stem.columns_at(names, used), strict=True))
-            tuples.append(PieceTuples(stem.ids_at(used), stem.times_at(used), columns))
-            rows.append(of_rows.reshape(-1))
-        return JoinedPiece(tuples, rows, flow.lineages.compacted(), frozenset(flow.applied))
+            names, rows, of_joined = self.consumers.columns(number), flow.rows.rows[number], None
+            if not all(pa.types.is_primitive(self._schemas[number].field(name).type) for name in names):
+                # Texts may be long. Numbers are copied for each joined tuple in less time than it takes to find
+                # which tuples are the same.
+                rows, of_joined = np.unique(rows, return_inverse=True)
+            columns = dict(zip(names, stem.columns_at(names, rows), strict=True))
+            tuples.append(PieceTuples(stem.ids_at(rows), stem.times_at(rows), columns, of_joined))
+        return JoinedPiece(tuples, flow.lineages.compacted(), frozenset(flow.applied))
 
 
 _NOBODY: frozenset[int] = frozenset()

@@ -20,21 +20,27 @@ from tureen.joining.sparse_lineages import SparseLineages
 
 @dataclass(frozen=True)
 class PieceTuples:
-    """The tuples of one input that occur in joined tuples, each once."""
+    """The tuples of one input that occur in joined tuples."""
 
     ids: Numbers
     times: Numbers | None
     """None for rows of a table."""
     columns: Mapping[str, pa.Array]
+    of_joined: Numbers | None
+    """The index of the tuple of each joined tuple; None if these are the tuples of all joined tuples, in order."""
+
+    def indexes(self, rows: Numbers | None) -> Numbers | None:
+        """The indexes of the tuples of some joined tuples, or of all with None; None for all of them in order."""
+        if rows is None or self.of_joined is None:
+            return self.of_joined if rows is None else rows
+        return self.of_joined[rows]
 
 
 @dataclass(frozen=True)
 class JoinedPiece:
-    """The joined tuples of one block of new tuples."""
+    """The joined tuples of one block of new tuples; where some of them can be given, None stands for all."""
 
     tuples: Sequence[PieceTuples]
-    rows: Sequence[Numbers]
-    """For each input, the index of the tuple of each joined tuple."""
     lineages: Lineages | SparseLineages
     applied: frozenset[SharedFactor]
     """The conditions that are in the lineages."""
@@ -43,18 +49,23 @@ class JoinedPiece:
         """The number of joined tuples."""
         return len(self.lineages)
 
-    def ids_at(self, number: int, rows: Numbers) -> Numbers:
+    def ids_at(self, number: int, rows: Numbers | None) -> Numbers:
         """The ids of the tuples of an input in some joined tuples."""
-        return self.tuples[number].ids[self.rows[number][rows]]
+        tuples = self.tuples[number]
+        indexes = tuples.indexes(rows)
+        return tuples.ids if indexes is None else tuples.ids[indexes]
 
-    def times_at(self, number: int, rows: Numbers) -> Numbers | None:
+    def times_at(self, number: int, rows: Numbers | None) -> Numbers | None:
         """The times of the tuples of an input in some joined tuples; None for a table."""
-        times = self.tuples[number].times
-        return None if times is None else times[self.rows[number][rows]]
+        tuples = self.tuples[number]
+        indexes = tuples.indexes(rows)
+        return tuples.times if tuples.times is None or indexes is None else tuples.times[indexes]
 
-    def values_at(self, field: Field, rows: Numbers) -> pa.Array:
+    def values_at(self, field: Field, rows: Numbers | None) -> pa.Array:
         """A column of some joined tuples."""
-        return self.tuples[field.input].columns[field.column].take(pa.array(self.rows[field.input][rows]))
+        tuples = self.tuples[field.input]
+        indexes, values = tuples.indexes(rows), tuples.columns[field.column]
+        return values if indexes is None else values.take(pa.array(indexes))
 
 
 @dataclass(frozen=True)

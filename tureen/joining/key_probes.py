@@ -14,7 +14,7 @@ from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.key_columns import key_columns, key_equalities, other_field
 from tureen.joining.row_conditions import inputs_of
 from tureen.joining.stem import Stem
-from tureen.stems.key_index import HASHED, codes_of
+from tureen.stems.key_index import HASHED, codes_of, valid_flags
 
 Narrow = Callable[[Numbers, Numbers], tuple[Numbers, Numbers]]
 """Keeps some pairs of rows and tuples."""
@@ -46,7 +46,7 @@ def probed_pairs(
     columns = key_columns(equalities, number)
     probes = [evaluation.values(other_field(factor, number), rows) for factor in equalities]
     codes = [codes_of(column, domain) for column, (_, domain) in zip(probes, columns, strict=True)]
-    valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column in probes])
+    valid = np.logical_and.reduce([valid_flags(column) for column in probes])
     left, right = stem.probe(columns, np.ascontiguousarray(np.stack(codes)), valid)
     evaluation.limits.check_rows(len(left))
     left, right = narrow(left, right)

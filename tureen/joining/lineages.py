@@ -73,6 +73,8 @@ class Lineages:
         >>> both.bits[both.of_row].ravel().tolist()
         [2, 2, 1]
         """
+        if len(self.bits) * len(other.bits) == 1:
+            return Lineages(self.bits & other.bits, self.of_row)
         codes, of_row = np.unique(self.of_row * len(other.bits) + other.of_row, return_inverse=True)
         left, right = np.divmod(codes, max(len(other.bits), 1))
         return Lineages(self.bits[left] & other.bits[right], of_row.reshape(-1))
@@ -101,6 +103,8 @@ class Lineages:
 
     def compacted(self) -> Lineages:
         """The same lineages, each once, without those that no row has."""
+        if len(self.bits) == 1 and len(self):
+            return self
         used, of_row = np.unique(self.of_row, return_inverse=True)
         coded = Lineages.of_rows(self.bits[used])
         return Lineages(coded.bits, coded.of_row[of_row.reshape(-1)])

@@ -83,9 +83,9 @@ class BlockRows:
             return cls(shape.finish.each(_NO_COLUMNS), _NO_ORDER, _NO_NUMBERS)
         by_slot = np.concatenate(of_rows)
         order = RowOrder.of(shape, np.concatenate(ids, axis=1), block.begin, by_slot)
-        table = pa.concat_tables(tables).take(pa.array(order.order)).combine_chunks()
+        table = order.table(pa.concat_tables(tables)).combine_chunks()
         try:
-            return cls(shape.finish.each(table), order, by_slot[order.order])
+            return cls(shape.finish.each(table), order, by_slot if order.order is None else by_slot[order.order])
         except QueryFailed:
             # Only the query with that row fails.
             return None
@@ -170,5 +170,5 @@ def parts_of(
 
 
 _NO_NUMBERS: Numbers = np.empty(0, np.int64)
-_NO_ORDER = RowOrder(_NO_NUMBERS, _NO_NUMBERS, {})
+_NO_ORDER = RowOrder(None, _NO_NUMBERS, {})
 _NO_COLUMNS = pa.table({"_none": pa.nulls(0)})

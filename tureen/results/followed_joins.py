@@ -34,6 +34,7 @@ from tureen.results.flat_join import FlatJoin
 from tureen.results.join_changes import JoinedPart, NewJoinedRows, check_can_follow
 from tureen.results.join_operator import FollowedJoinQuery, JoinOperator, ReadTable
 from tureen.results.join_propagation import JoinPropagation
+from tureen.results.join_purging import is_punctuated
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.operator_rows import OperatorQuery, reach_of
@@ -197,6 +198,8 @@ class FollowedJoins:
         self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, new: NewJoinedRows, since: Position | None
     ) -> NewJoinedRows:
         """New rows of a query since a position with the punctuations of its output."""
+        if not is_punctuated(snapshot):
+            return new
         flat = _flat_join(ready)
         shared = None if flat is None else shared_join(registered, ready, flat)
         propagation = None

@@ -62,3 +62,15 @@ def locate(
                     end = middle
         positions[index] = block_starts[block] + rows[number]
     return positions
+
+
+@compiled
+def ascends(keys: np.ndarray) -> bool:
+    """Whether no column of some lines is followed by a smaller one; the first line counts most."""
+    for column in range(1, keys.shape[1]):
+        for line in range(keys.shape[0]):
+            if keys[line, column - 1] != keys[line, column]:
+                if keys[line, column - 1] > keys[line, column]:
+                    return False
+                break
+    return True

@@ -85,15 +85,14 @@ class OperatorQuery:
             for piece in block.pieces:
                 rows = self._rows(piece, slot, since if is_partly_read else None)
                 if len(rows):
-                    tables.append(self.shape.table(piece, rows))
-                    ids.append(self.shape.ids(piece, rows))
+                    selected = rows if len(rows) < len(piece) else None
+                    tables.append(self.shape.table(piece, selected))
+                    ids.append(self.shape.ids(piece, selected))
         if not ids:
             return self.ready.finish.each(_NO_COLUMNS), []
         order = RowOrder.of(self.shape, np.concatenate(ids, axis=1), since)
-        table = pa.concat_tables(tables)
-        if len(order.order) > 1:
-            table = table.take(pa.array(order.order))
-        return self.ready.finish.each(table), parts_of(order.part_of, order.latest, since, ends)
+        rows_in_order = self.ready.finish.each(order.table(pa.concat_tables(tables)))
+        return rows_in_order, parts_of(order.part_of, order.latest, since, ends)
 
     def _rows(self, piece: JoinedPiece, slot: int, since: Mapping[int, int] | None) -> Numbers:
         """The joined tuples of a piece that are rows of the query, new since a vector of marks if there is one."""
@@ -125,8 +124,11 @@ def reach_of(window: Window) -> int | None:
 
 def _satisfies(piece: JoinedPiece, number: int, selector: Selector, names: Sequence[str], rows: Numbers) -> Numbers:
     """The indexes of the rows whose tuple of an input satisfies a clause."""
-    used, of_rows = np.unique(piece.rows[number][rows], return_inverse=True)
-    arrays = [piece.tuples[number].columns[name].take(pa.array(used)) for name in names]
+    tuples = piece.tuples[number]
+    indexes = tuples.indexes(rows)
+    assert indexes is not None
+    used, of_rows = np.unique(indexes, return_inverse=True)
+    arrays = [tuples.columns[name].take(pa.array(used)) for name in names]
     batch = (
         pa.RecordBatch.from_arrays(arrays, names=list(names))
         if names

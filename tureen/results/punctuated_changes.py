@@ -10,7 +10,6 @@ from tureen.pot.catalog import Catalog
 from tureen.results.changes import mark_of
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.join_propagation import JoinPropagation
-from tureen.results.join_purging import is_punctuated
 from tureen.results.output_patterns import PlacedOutput
 from tureen.results.stream_state import Snapshot
 from tureen.results.unread_places import end_places, unread_places
@@ -25,10 +24,9 @@ def with_propagated(
 ) -> NewJoinedRows:
     """New rows with the punctuations that are propagated since a position; without one, none yet.
 
-    The snapshot has at least the tuples of the new rows. Without a propagation, the join has no punctuations.
+    The snapshot has at least the tuples of the new rows, and punctuated streams. Without a propagation, the join has no
+    punctuations.
     """
-    if not is_punctuated(snapshot):
-        return new
     if since is None:
         numbers = {stream: end_places(snapshot.streams[stream]).end for stream in new.marks}
         marks = {stream: mark._replace(punctuations=numbers[stream]) for stream, mark in new.marks.items()}

@@ -17,6 +17,7 @@ from tureen.joining.joined_block import JoinedPiece
 from tureen.joining.shared_join import SharedJoinOfQuery
 from tureen.query import Output
 from tureen.results.finish import Finish
+from tureen.results.gather_kernels import ascends
 from tureen.results.join_changes import bounds_at
 from tureen.results.join_ready import ReadyJoin
 from tureen.window import WHOLE, Window
@@ -62,7 +63,7 @@ class RowShape:
         """The joined tuples whose tuples are in their windows at the time of the latest of them."""
         if not self.windows or not len(rows):
             return rows
-        times = {number: piece.times_at(number, rows) for number in range(len(piece.rows))}
+        times = {number: piece.times_at(number, rows) for number in range(len(piece.tuples))}
         known = {number: of_rows for number, of_rows in times.items() if of_rows is not None}
         latest = np.maximum.reduce(list(known.values()))
         inside = np.ones(len(rows), np.bool_)
@@ -73,14 +74,14 @@ class RowShape:
                 inside &= True if end is None else known[number] <= end
         return rows[inside]
 
-    def ids(self, piece: JoinedPiece, rows: Numbers) -> Numbers:
-        """The tuple ids of joined tuples, in the order of FROM."""
+    def ids(self, piece: JoinedPiece, rows: Numbers | None) -> Numbers:
+        """The tuple ids of some joined tuples, or of all with None, in the order of FROM."""
         return np.stack([piece.ids_at(number, rows) for number in self.inputs])
 
-    def table(self, piece: JoinedPiece, rows: Numbers) -> pa.Table:
-        """The columns of joined tuples that the outputs read."""
+    def table(self, piece: JoinedPiece, rows: Numbers | None) -> pa.Table:
+        """The columns of some joined tuples, or of all with None, that the outputs read."""
         if not self.fields:
-            return pa.table({"_none": pa.nulls(len(rows))})
+            return pa.table({"_none": pa.nulls(len(piece) if rows is None else len(rows))})
         return pa.Table.from_arrays([piece.values_at(each, rows) for each in self.fields], schema=self.schema)
 
     def latest(self, ids: Numbers) -> dict[int, Numbers]:
@@ -99,7 +100,8 @@ class RowOrder:
     A row is new by the last of the streams of which it has a new tuple.
     """
 
-    order: Numbers
+    order: Numbers | None
+    """The numbers of the rows in that order; None if they are in order already, as those of one partner each are."""
     part_of: Numbers
     """For each row in that order, the index of the stream."""
     latest: Mapping[int, Numbers]
@@ -109,9 +111,17 @@ class RowOrder:
     def of(cls, shape: RowShape, ids: Numbers, since: Mapping[int, int], first_by: Numbers | None = None) -> RowOrder:
         """Order rows that are new since a vector of marks, given their tuple ids; first by other numbers, if any."""
         latest = shape.latest(ids)
-        part_of = np.zeros(ids.shape[1], np.int64)
+        part_of, of_part = np.zeros(ids.shape[1], np.int64), next(iter(latest.values())).copy()
         for index, (stream, of_rows) in enumerate(latest.items()):
-            part_of[of_rows >= since[stream]] = index
-        of_part = np.stack(list(latest.values()))[part_of, np.arange(ids.shape[1])]
-        order = np.lexsort((*ids[::-1], of_part, part_of, *(() if first_by is None else (first_by,))))
+            is_new = of_rows >= since[stream]
+            part_of[is_new] = index
+            np.copyto(of_part, of_rows, where=is_new)
+        keys = np.stack([*(() if first_by is None else (first_by,)), part_of, of_part, *ids])
+        if ascends(keys):
+            return cls(None, part_of, latest)
+        order = np.lexsort(keys[::-1])
         return cls(order, part_of[order], {stream: of_rows[order] for stream, of_rows in latest.items()})
+
+    def table(self, table: pa.Table) -> pa.Table:
+        """The rows of a table in that order."""
+        return table if self.order is None else table.take(pa.array(self.order))

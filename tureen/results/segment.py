@@ -124,6 +124,13 @@ class Segment:
             return np.where(inside, by_nth[np.where(inside, nth, 0)], -1)
         return np.where((nth >= 0) & (nth < self.rows), nth, -1)
 
+    def positions_between(self, first_id: int, end_id: int) -> npt.NDArray[np.int64]:
+        """The numbers of the tuples with ids in an interval, ascending."""
+        if self.run().in_order:
+            return np.arange(max(first_id - self.first_id, 0), min(end_id - self.first_id, self.rows))
+        positions = self.positions_of(np.arange(first_id, end_id))
+        return np.sort(positions[positions >= 0])
+
     def positions_within(self, first: int, last: int, ids: tuple[int, int]) -> tuple[int, int]:
         """The part of an interval of tuples outside of which no tuple has an id in another interval.
 

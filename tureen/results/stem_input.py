@@ -55,6 +55,7 @@ class StreamStem:
         self._purged = purged if purged else None
         self._parts: list[_Part] = []
         self._size = 0
+        self._asked: tuple[Numbers, PlacedTuples] | None = None
         ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
         for segment, end in zip(state.segments, ends, strict=True):
             is_recent = earliest is None or segment.max_time >= earliest
@@ -79,8 +80,7 @@ class StreamStem:
         for part in self._parts:
             first, end = max(interval[0], part.segment.first_id), min(interval[1], part.end)
             if end > first:
-                positions = part.segment.positions_of(np.arange(first, end))
-                rows.append(part.first + np.sort(positions[positions >= 0]))
+                rows.append(part.first + part.segment.positions_between(first, end))
         return np.concatenate(rows)
 
     def count_since(self, earliest: int | None) -> int:
@@ -130,9 +130,10 @@ class StreamStem:
                 if part.has_purged and self._purged is not None:
                     is_within &= ~self._purged.contains(ids)
                 keys_at, positions = keys_at[is_within], positions[is_within]
-            probing.append(keys_at)
-            rows.append(part.first + positions)
-        return np.concatenate(probing), np.concatenate(rows)
+            if len(keys_at):
+                probing.append(keys_at)
+                rows.append(part.first + positions)
+        return _in_order_of_keys(np.concatenate(probing), np.concatenate(rows), parts=len(rows) - 1)
 
     def column(self, name: str) -> pa.Array:
         """A column of all rows."""
@@ -162,7 +163,20 @@ class StreamStem:
         return self._placed(rows).ids
 
     def _placed(self, rows: Numbers) -> PlacedTuples:
-        return PlacedTuples.among(self._schema, [part.segment for part in self._parts], rows)
+        if self._asked is None or self._asked[0] is not rows:
+            # Times, ids and columns are mostly asked for of the same rows.
+            self._asked = rows, PlacedTuples.among(self._schema, [part.segment for part in self._parts], rows)
+        return self._asked[1]
+
+
+def _in_order_of_keys(keys_at: Numbers, rows: Numbers, parts: int) -> tuple[Numbers, Numbers]:
+    """Pairs of a key and a row by key, given several parts that are; rows of a key stay in their order."""
+    if parts < 2:
+        return keys_at, rows
+    # numpy sorts 16 bits in linear time.
+    codes = keys_at.astype(np.uint16) if keys_at.max() < 1 << 16 else keys_at
+    order = np.argsort(codes, kind="stable")
+    return keys_at[order], rows[order]
 
 
 class TableStem(TableInput):
