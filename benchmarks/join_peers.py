@@ -1,13 +1,15 @@
 """The same joins of streams by Tureen, Spark and Flink in one run: of two streams, and of a chain of four.
 
-Tureen's is a derived stream: every tuple and every result is written to disk. The others read files, keep their state
-in memory and drop the results. Rows per second are those of all streams together; of Spark and Flink the difference of
-two sizes, which leaves out what they do once. Results are compared with DuckDB's: of each engine, and of each plan of
-a followed join.
+Tureen's is a derived stream: every tuple and every result is durable before the next increment is pushed, and Spark
+takes and indexes them meanwhile. Spark and Flink read files, keep their state in memory and drop the results. Rows per
+second are those of all streams together. Tureen and Spark get the streams in equal increments (see
+`benchmarks/join_increments.py`), Flink all files at once: of the latter the difference of two sizes counts, which
+leaves out what it does once. Results are compared with DuckDB's: of each engine, and of each plan of a followed join.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,9 +21,11 @@ from pyspark.sql import SparkSession
 
 import tureen
 from benchmarks.join_flink import measure_flink_join
-from benchmarks.join_workload import FOUR, TWO, JoinWorkload
+from benchmarks.join_increments import INCREMENTS, Pace, increment_rows, increments, typical
+from benchmarks.join_spark import SparkJoin
+from benchmarks.join_workload import FOUR, TWO, JoinWorkload, check_sums
+from benchmarks.machine import processor_seconds
 from benchmarks.outside import PeerFailed
-from benchmarks.peers_spark import slope
 from benchmarks.report import Report
 from benchmarks.scale import QUICK, Scale
 from tureen.plan_hint import PlanHint
@@ -29,6 +33,7 @@ from tureen.position import Position
 from tureen.testing.manual_engine import ManualEngine
 
 PUSH_ROWS = 20_000
+"""The rows of a push of the followed joins."""
 WARM_ROWS = 2_000
 """The rows of a stream in a first run, in which loops are compiled."""
 PLANS = {
@@ -38,31 +43,69 @@ PLANS = {
     "bushy": PlanHint("bushy", False),
     "bushy with feedback": PlanHint("bushy", True),
 }
-GOALS = {"two": ("derived join", "derived join flink"), "four": ("four spark", "four flink")}
+GOALS = {
+    "two": {"small": "derived join", "bulk": "derived join bulk", "flink": "derived join flink"},
+    "four": {"small": "four spark", "bulk": "four spark bulk", "flink": "four flink"},
+}
+"""The goals of each join, by kind of increment."""
 
 
 def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> None:
     """Measure both joins by all engines."""
     for name, workload, rows in (("two", TWO, scale.peer_join_rows), ("four", FOUR, scale.peer_join_rows // 2)):
-        folder = root / "join_peers" / name
+        folder, goals = root / "join_peers" / name, GOALS[name]
         tables = workload.tables(rows)
         expected = workload.expected(tables)
-        what = f"rows/s of a join of {name} streams of {rows:,} rows"
-        few = workload.tables(WARM_ROWS)
-        _derived(folder / "warm-up", workload, few, workload.expected(few))
-        ours = _derived(folder / "pot", workload, tables, expected)
-        report.add(f"{what}, derived into a stream", ours, "rows/s")
-        theirs, state = _spark(spark, folder, workload, rows, expected)
-        report.add(f"{what}, Spark's stream-stream joins", theirs, "rows/s")
-        report.add(f"the state of Spark's joins of {name} streams", state / 1e6, "MB")
-        spark_goal, flink_goal = GOALS[name]
-        report.reach(spark_goal, ours / theirs)
+        join = f"a join of {name} streams of {rows:,} rows"
+        rates = {}
+        for kind in INCREMENTS:
+            increment = increment_rows(kind, rows)
+            ours, theirs = _paces(spark, folder / kind, workload, tables, increment, report, scale.rounds)
+            for engine, pace in {"derived into a stream": ours, "Spark's stream-stream joins": theirs}.items():
+                what = f"{join}, {increment:,} of each at a time, {engine}"
+                report.add(f"rows/s of {what}", pace.rate, "rows/s")
+                report.add("processor time of the same for a million rows", pace.processor_cost, "s")
+            report.reach(goals[kind], ours.rate / theirs.rate)
+            rates[kind] = ours.rate
         if scale is QUICK:
-            report.miss(flink_goal, "with tiny sizes, Flink would be installed first")
+            report.miss(goals["flink"], "with tiny sizes, Flink would be installed first")
         else:
-            _flink(folder, workload, rows, report, flink_goal, ours, f"{what}, Flink's joins")
+            what = f"rows/s of {join}, Flink's joins"
+            _flink(folder, workload, rows, report, goals["flink"], rates["small"], what)
         if name == "four":
             _plans(folder, workload, tables, expected, report)
+
+
+def _paces(
+    spark: SparkSession,
+    folder: Path,
+    workload: JoinWorkload,
+    tables: Mapping[str, pa.Table],
+    increment: int,
+    report: Report,
+    rounds: int,
+) -> tuple[Pace, Pace]:
+    """The paces of a derived stream and of Spark, by turns, after a first run of each that is not measured."""
+    first = {name: table.slice(0, increment) for name, table in tables.items()}
+    paths = [
+        workload.write(folder / kind, of_kind, increment) / "parquet"
+        for kind, of_kind in {"spark": tables, "spark-first": first}.items()
+    ]
+    theirs, expected = SparkJoin(spark, workload, *paths), workload.expected(tables)
+    theirs.verify(expected)
+    _derived(folder / "warm-up", workload, tables, increment, expected)
+    paces: tuple[list[Pace], list[Pace]] = [], []
+    settled = []
+    for number in range(max(rounds, 1)):
+        pace, seconds = _derived(folder / f"pot-{number}", workload, tables, increment, expected)
+        paces[0].append(pace)
+        paces[1].append(theirs.pace())
+        settled.append(seconds)
+    for what, of_rounds in zip(("Tureen", "Spark"), paces, strict=True):
+        report.note(f"{what}, rows/s of each round: {', '.join(f'{pace.rate:,.0f}' for pace in of_rounds)}")
+    report.note(f"Until all rows and results were in runs, Tureen took {statistics.median(settled):.1f} s.")
+    report.note(f"The state of Spark's joins has {theirs.state_bytes / 1e6:,.0f} MB.")
+    return typical(paces[0]), typical(paces[1])
 
 
 def _flink(folder: Path, workload: JoinWorkload, rows: int, report: Report, goal: str, ours: float, what: str) -> None:
@@ -92,26 +135,40 @@ def _plans(
 
 def _blocks(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, pa.Table]]:
     """The tuples of all streams by turns."""
-    for start in range(0, max(map(len, tables.values())), PUSH_ROWS):
-        for name, table in tables.items():
-            yield name, table.slice(start, PUSH_ROWS)
+    for increment in increments(tables, PUSH_ROWS):
+        yield from increment.items()
 
 
-def _derived(pot: Path, workload: JoinWorkload, tables: Mapping[str, pa.Table], expected: tuple[float, ...]) -> float:
-    """Rows per second, from the first push until the derived stream has all joined rows."""
+def _derived(
+    pot: Path, workload: JoinWorkload, tables: Mapping[str, pa.Table], increment: int, expected: tuple[float, ...]
+) -> tuple[Pace, float]:
+    """The pace of a derived stream, and the seconds until all tuples and results are in runs."""
     with tureen.open(pot, mode="write") as soup:
         for name, columns in workload.streams.items():
             soup.create_stream(name, f"{columns}, ts TIMESTAMP", time="ts", clock="stream")
         soup.create_stream("joined", query=workload.sql)
         soup.start(wait=120)
-        began, position = time.perf_counter(), ""
-        for name, block in _blocks(tables):
-            position = soup.push(name, block)
-        soup.wait(position, timeout=600)
-        seconds = time.perf_counter() - began
+        first, *others = increments(tables, increment)
+        _push(soup, first)
+        soup.settle()
+        began, processor_began = time.perf_counter(), processor_seconds()
+        for part in others:
+            _push(soup, part)
+        seconds, processor_ended = time.perf_counter() - began, processor_seconds()
+        soup.settle()
+        in_runs = time.perf_counter() - began
         (sums,) = soup.answer_once(f"SELECT {workload.checked} FROM joined")
-        _check(tuple(sums.values()), expected, "the derived stream")
-    return sum(map(len, tables.values())) / seconds
+        check_sums(tuple(sums.values()), expected, "the derived stream")
+    rows = sum(len(table) for part in others for table in part.values())
+    return Pace(rows, seconds, processor_ended - processor_began), in_runs
+
+
+def _push(soup: tureen.Soup, increment: Mapping[str, pa.Table]) -> None:
+    """Push an increment, and wait until the derived stream has its results."""
+    position = ""
+    for name, table in increment.items():
+        position = soup.push(name, table)
+    soup.wait(position, timeout=600)
 
 
 def _followed(
@@ -143,52 +200,5 @@ def _followed(
         database.register("joined", pa.concat_tables(parts))
         row = database.execute(f"SELECT {workload.checked} FROM joined").fetchone()
     assert row is not None
-    _check(row, expected, f"the followed join with {hint}")
+    check_sums(row, expected, f"the followed join with {hint}")
     return sum(map(len, tables.values())) / seconds, *held
-
-
-def _spark(
-    spark: SparkSession, root: Path, workload: JoinWorkload, rows: int, expected: tuple[float, ...]
-) -> tuple[float, float]:
-    """Rows per second of Spark's stream-stream joins in a row, and the bytes of their state in the end."""
-    durations, sizes, state = [], (rows // 4, rows), 0.0
-    for size in sizes:
-        tables = workload.tables(size)
-        folder = workload.write(root / f"spark-{size}", tables) / "parquet"
-        # The first run is the warm-up, and is verified.
-        sums, _, _ = _run_spark(spark, folder, workload, "memory")
-        _check(sums, expected if size == rows else workload.expected(tables), "Spark's join")
-        _, seconds, state = _run_spark(spark, folder, workload, "noop")
-        durations.append(seconds)
-    total = len(workload.streams)
-    return slope((total * sizes[0], total * sizes[1]), (durations[0], durations[1])), state
-
-
-def _run_spark(
-    spark: SparkSession, folder: Path, workload: JoinWorkload, sink: str
-) -> tuple[tuple[float, ...], float, float]:
-    """The sums of the result, if it is kept, the seconds, and the bytes of the state."""
-    for name, columns in workload.streams.items():
-        frame = spark.readStream.schema(f"{columns}, ts TIMESTAMP").option("maxFilesPerTrigger", 1)
-        frame.parquet(str(folder / name)).createOrReplaceTempView(name)
-    with TemporaryDirectory(dir=folder) as checkpoint:
-        writer = spark.sql(workload.sql).writeStream.format(sink).queryName("joined")
-        began = time.perf_counter()
-        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-        query.awaitTermination()
-        seconds = time.perf_counter() - began
-    operators = [progress["stateOperators"] for progress in query.recentProgress if progress["stateOperators"]]
-    state = sum(operator["memoryUsedBytes"] for operator in operators[-1])
-    sums: tuple[float, ...] = ()
-    if sink == "memory":
-        (row,) = spark.sql(f"SELECT {workload.checked} FROM joined").collect()
-        sums = tuple(row)
-        spark.catalog.dropTempView("joined")
-    for name in workload.streams:
-        spark.catalog.dropTempView(name)
-    return sums, seconds, float(state)
-
-
-def _check(sums: tuple[float, ...], expected: tuple[float, ...], subject: str) -> None:
-    if tuple(map(float, sums)) != expected:
-        raise AssertionError(f"{subject} has the sums {sums}, and DuckDB's {expected}")

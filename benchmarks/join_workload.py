@@ -56,12 +56,15 @@ class JoinWorkload:
         assert row[0], "the join has no result"
         return tuple(map(float, row))
 
-    def write(self, folder: Path, tables: Mapping[str, pa.Table], files: int = 2) -> Path:
-        """Write a folder for each stream, as Parquet files and as CSV files without a header and the time."""
+    def write(self, folder: Path, tables: Mapping[str, pa.Table], rows: int | None = None) -> Path:
+        """Write a folder for each stream, as Parquet files and as CSV files without a header and the time.
+
+        Each file has that many rows; by default, half of the stream.
+        """
         for kind in ("parquet", "csv"):
             for name, table in tables.items():
                 (folder / kind / name).mkdir(parents=True)
-                for number, part in enumerate(_parts(table, files)):
+                for number, part in enumerate(_parts(table, rows or -(-len(table) // 2))):
                     path = folder / kind / name / f"{number:03}.{kind}"
                     if kind == "csv":
                         pcsv.write_csv(part.drop_columns("ts"), path, pcsv.WriteOptions(include_header=False))
@@ -70,8 +73,13 @@ class JoinWorkload:
         return folder
 
 
-def _parts(table: pa.Table, count: int) -> Iterator[pa.Table]:
-    size = -(-len(table) // count)
+def check_sums(sums: tuple[float, ...], expected: tuple[float, ...], subject: str) -> None:
+    """Raise unless an engine has the expected result."""
+    if tuple(map(float, sums)) != expected:
+        raise AssertionError(f"{subject} has the sums {sums}, and DuckDB's {expected}")
+
+
+def _parts(table: pa.Table, size: int) -> Iterator[pa.Table]:
     return (table.slice(start, size) for start in range(0, len(table), size))
 
 

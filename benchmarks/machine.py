@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,23 @@ def available() -> int:
     """The available memory of the machine in bytes."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def processor_seconds() -> float:
+    """The processor time of this process and of all processes that it or they have started, also of ended ones."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name, in parentheses, may contain any characters. After it: the state, the parent, …
+            fields = path.read_text(errors="replace").rpartition(") ")[2].split()
+            process = int(path.parent.name)
+            # … and the time of the process in user and kernel mode, and of those that it has waited for.
+            parents[process], ticks[process] = int(fields[1]), sum(map(int, fields[11:15]))
+    family = [os.getpid()]
+    for member in family:
+        family += [process for process, parent in parents.items() if parent == member]
+    return sum(ticks.get(member, 0) for member in family) / os.sysconf("SC_CLK_TCK")
 
 
 def _version(name: str) -> str:
