@@ -24,7 +24,7 @@ from benchmarks.join_flink import measure_flink_join
 from benchmarks.join_increments import INCREMENTS, Pace, increment_rows, increments, typical
 from benchmarks.join_spark import SparkJoin
 from benchmarks.join_workload import FOUR, TWO, JoinWorkload, check_sums
-from benchmarks.machine import processor_seconds
+from benchmarks.machine import family_processor_seconds
 from benchmarks.outside import PeerFailed
 from benchmarks.report import Report
 from benchmarks.scale import QUICK, Scale
@@ -151,10 +151,10 @@ def _derived(
         first, *others = increments(tables, increment)
         _push(soup, first)
         soup.settle()
-        began, processor_began = time.perf_counter(), processor_seconds()
+        began, processor_began = time.perf_counter(), family_processor_seconds()
         for part in others:
             _push(soup, part)
-        seconds, processor_ended = time.perf_counter() - began, processor_seconds()
+        seconds, processor_ended = time.perf_counter() - began, family_processor_seconds()
         soup.settle()
         in_runs = time.perf_counter() - began
         (sums,) = soup.answer_once(f"SELECT {workload.checked} FROM joined")

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.join_increments import Pace
 from benchmarks.join_workload import JoinWorkload, check_sums
-from benchmarks.machine import processor_seconds
+from benchmarks.machine import family_processor_seconds
 
 
 class SparkJoin:
@@ -37,11 +37,11 @@ class SparkJoin:
 
         Processor time is the difference to a run of the first increment alone, which leaves out the start of the query.
         """
-        began = processor_seconds()
+        began = family_processor_seconds()
         self._run(self._first, "noop")
-        middle = processor_seconds()
+        middle = family_processor_seconds()
         batches = self._run(self._folder, "noop")[1:]
-        ended = processor_seconds()
+        ended = family_processor_seconds()
         rows, millis = (sum(numbers) for numbers in zip(*batches, strict=True))
         return Pace(rows, millis / 1000, (ended - middle) - (middle - began))
 

@@ -56,7 +56,7 @@ def available() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
 
-def processor_seconds() -> float:
+def family_processor_seconds() -> float:
     """The processor time of this process and of all processes that it or they have started, also of ended ones."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}

@@ -67,9 +67,11 @@ def _type(draw: random.Random) -> Type:
 
 
 def _unscaled(draw: random.Random, kind: Type) -> int:
-    digits = draw.randint(0, kind.precision)
-    number = draw.choice([draw.randint(0, 10**digits - 1), 5 * 10 ** max(digits - 1, 0) if digits else 0])
-    return draw.choice([number, -number, number, 10**kind.precision - 1])
+    digits = draw.randint(1, kind.precision)
+    power: int = 10 ** (digits - 1)
+    number = draw.choice([draw.randint(0, 10 * power - 1), 5 * power])
+    greatest: int = 10**kind.precision - 1
+    return draw.choice([number, -number, number, greatest])
 
 
 def _computed(op: str, first: Decimal, second: Decimal) -> Decimal:
