@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 
 from tests.federation.servers_in_process import Site
+from tureen.federation.federation_settings import FederationSettings
 from tureen.federation.network_planner import NetworkPlanner
 from tureen.pot.links import Link
 from tureen.pot.peers import unshare_stream
@@ -15,7 +16,9 @@ from tureen.pot.streams import find_stream
 
 
 class Node(Site):
-    """A server with a planner."""
+    """A server with a planner, which narrows flows at once."""
+
+    settings = FederationSettings(narrow_seconds=0.0)
 
     def _open(self) -> None:
         super()._open()
@@ -86,7 +89,7 @@ class Nodes:
     def tend(self) -> None:
         """Let all servers drop what is not needed, until nothing changes."""
         before = None
-        while before != (before := [(link.id, link.peer) for name in self.running for link in self._links(name)]):
+        while before != (before := [link[2:] for name in self.running for link in self._links(name)]):
             self.receive()
             for name in self.running:
                 self[name].planner.tend()
@@ -94,9 +97,12 @@ class Nodes:
     def _links(self, name: str) -> list[Link]:
         return self[name].federation.links()
 
-    def _progress(self) -> list[int]:
+    def _progress(self) -> list[tuple[int, str | None]]:
+        """How far each link is, and what it lacks: that a server is not away any more is learned link by link."""
         return [
-            self[name].federation.serving.progress(link).next_id for name in self.running for link in self._links(name)
+            (federation.serving.progress(link).next_id, federation.trouble_of(link.id))
+            for federation in (self[name].federation for name in self.running)
+            for link in federation.links()
         ]
 
     def traffic(self) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tureen.errors import UnknownQuery, Unreachable
 from tureen.federation.federation import Federation
+from tureen.federation.federation_settings import DEFAULT_SETTINGS
 from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.neighbour import Neighbour
 from tureen.pot.peers import Peer, add_peer, share_stream
@@ -21,6 +22,8 @@ from tureen.testing.manual_engine import ManualEngine
 class Site:
     """A server of the network."""
 
+    settings = DEFAULT_SETTINGS
+
     def __init__(self, name: str, root: Path, network: dict[str, Site], clock: Callable[[], int]) -> None:
         """Open the pot of that name."""
         self.name, self._root, self._network, self._clock = name, root, network, clock
@@ -32,7 +35,13 @@ class Site:
         self.engine = ManualEngine(self._root / self.name, self._clock)
         engine = self.engine
         self.federation = Federation(
-            engine.catalog, engine.invoker, engine.inbox, self._clock, self._connect, name=self.name
+            engine.catalog,
+            engine.invoker,
+            engine.inbox,
+            self._clock,
+            self._connect,
+            name=self.name,
+            settings=self.settings,
         )
         self._registry = Registry(engine.catalog, StreamCache(engine.catalog))
         self._registry.remote = self.federation

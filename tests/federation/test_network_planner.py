@@ -13,9 +13,11 @@ import pytest
 
 from tests.federation.nodes import Nodes
 from tureen.errors import PeerFailed, UnknownStream
+from tureen.federation.federation_settings import FederationSettings
 from tureen.federation.flow_reader import FlowReader
 from tureen.federation.listing import describe_peers
 from tureen.federation.neighbour import NETWORK_PATH
+from tureen.federation.network_placement import NetworkPlacement
 from tureen.federation.peer_quota import PeerQuota
 from tureen.federation.peering import MOST_ASKING
 from tureen.position import BEGINNING, Position
@@ -145,15 +147,96 @@ def test_unregistering_removes_what_nobody_uses(nodes: Nodes, twin: ManualEngine
     assert [len(nodes[name].federation.links()) for name in "ABCD"] == [0, 0, 0, 0]
 
 
-def test_a_wide_flow_stays_while_a_narrow_one_is_computed_from_it(nodes: Nodes, twin: ManualEngine) -> None:
-    narrow = nodes["C"].register("SELECT price FROM trades WHERE price BETWEEN 10 AND 30")
+NARROW = "SELECT price FROM trades WHERE price BETWEEN 10 AND 12"
+WIDE = "SELECT price, qty FROM trades WHERE price BETWEEN 5 AND 32"
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_wide_flow_is_narrowed_when_its_query_is_gone(nodes: Nodes, twin: ManualEngine, *, is_first: bool) -> None:
+    """Also if the narrow query reads the wide replica, because it was registered later."""
+    push(nodes, twin, trades(*range(4, 34)))
+    texts = [NARROW, WIDE] if is_first else [WIDE, NARROW]
+    handles = {}
+    for text in texts:
+        handles[text] = nodes["C"].register(text)
+        nodes.tend()
+    seen, position = new_prices(nodes["C"].engine, handles[NARROW], BEGINNING)
+    assert seen == [10, 11, 12]
+    assert all("BETWEEN 5.0 AND 32.0" in link.flow for name in "BC" for link in nodes[name].links())
+    nodes["C"].unregister(handles[WIDE])
+    nodes.tend()
+    for name in "BC":
+        (link,) = nodes[name].links()
+        assert "BETWEEN 10.0 AND 12.0" in link.flow
+        assert "qty" not in link.flow
+    assert nodes["C"].links(local=True) == []
+    push(nodes, twin, trades(11, 9, 12, 31))
+    assert [state.rows for state in nodes["C"].federation.link_states() if state.link.peer == "B"] == [2]
+    assert new_prices(nodes["C"].engine, handles[NARROW], position)[0] == [11, 12]
+    assert_same(nodes["C"].invoke(handles[NARROW]), twin.invoke(twin.register(NARROW)))
+    other = nodes["D"].register("SELECT price FROM trades WHERE price = 11")
     nodes.receive()
-    wide = nodes["C"].register("SELECT price FROM trades WHERE price BETWEEN 8 AND 32")
+    assert nodes["D"].invoke(other).table["price"].to_pylist() == [11, 11], "B sends no more than that"
+    assert [state.rows for state in nodes["D"].federation.link_states()] == [2]
+    wide = nodes["C"].register(WIDE)
     nodes.tend()
-    nodes["C"].unregister(wide)
+    assert_same(nodes["C"].invoke(wide), twin.invoke(twin.register(WIDE)))
+
+
+def test_a_flow_is_narrowed_only_after_some_time_without_changes(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    nodes = Nodes(tmp_path, clock, [("A", "B")])
+    node = nodes["B"]
+    node.federation.settings = FederationSettings(narrow_seconds=300.0)
+    nodes["A"].engine.create_stream("trades", TRADES, "ts")
+    nodes.share("trades", "A", "B")
+    nodes["A"].push("trades", trades(*range(4, 34)))
+    wide, narrow = node.register(WIDE), node.register(NARROW)
     nodes.tend()
-    push(nodes, twin, trades(20, 9))
-    assert nodes["C"].invoke(narrow).table["price"].to_pylist() == [20]
+    (link,) = node.links()
+
+    def is_narrowed_after(seconds: float) -> bool:
+        clock.moment += timedelta(seconds=seconds)
+        node.planner.tend()
+        return node.links()[0].flow != link.flow
+
+    node.unregister(wide)
+    assert not is_narrowed_after(0)
+    assert not is_narrowed_after(299)
+    wide = node.register(WIDE)
+    assert [known.flow for known in node.links()] == [link.flow], "it is still there"
+    assert not is_narrowed_after(2)
+    node.unregister(wide)
+    assert not is_narrowed_after(0)
+    assert not is_narrowed_after(299)
+    assert is_narrowed_after(2)
+    nodes.receive()
+    assert sorted(node.invoke(narrow).table["price"].to_pylist()) == [10, 11, 12]
+    nodes.close()
+
+
+def test_a_flow_is_not_narrowed_while_a_query_that_needs_it_is_registered(
+    nodes: Nodes, twin: ManualEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(nodes, twin, trades(*range(4, 34)))
+    wide, _ = nodes["B"].register(WIDE), nodes["B"].register(NARROW)
+    nodes.tend()
+    (link,) = nodes["B"].links()
+    nodes["B"].unregister(wide)
+    asked = NetworkPlacement.ask_to_keep
+
+    def register_meanwhile(placement: NetworkPlacement, *args: Any) -> None:
+        asked(placement, *args)
+        monkeypatch.undo()
+        nodes["B"].register(WIDE, name="meanwhile")
+
+    monkeypatch.setattr(NetworkPlacement, "ask_to_keep", register_meanwhile)
+    nodes["B"].planner.tend()
+    assert [known.flow for known in nodes["B"].links()] == [link.flow]
+    handle = nodes["B"].standing("meanwhile")
+    assert handle is not None
+    push(nodes, twin, trades(6, 31))
+    assert_same(nodes["B"].invoke(handle), twin.invoke(twin.register(WIDE)))
 
 
 def test_servers_that_are_away_and_come_back(nodes: Nodes, twin: ManualEngine) -> None:

@@ -12,6 +12,7 @@ Does not know HTTP or Spark: connections are a protocol.
 * `needs.py`: what an input of a query needs of a remote stream; `placement.py`: from where it is received
 * `network_placement.py`, `network_planner.py`: from where rows are received, planned together with the peers
 * `peer_requests.py`, `peer_messages.py`: what peers ask and tell for that; `stream_sampling.py`: how much it transports
+* `narrowing.py`: flows that have more than is needed any more
 * `network_view.py`: the network as people see it
 * `peering.py`: the peers, and whether they answer; `federation.py`: all of it, for one server; `listing.py`: for people
 """

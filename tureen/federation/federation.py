@@ -200,8 +200,8 @@ class Federation:
                 if isinstance(placed, LinkSource):
                     link = next((known for known in links if _is_from(known, stream, placed)), None)
                     link = link or self.open_link(stream, placed)
-                elif all(known.id != placed.id for known in links):
-                    continue  # it was dropped meanwhile
+                elif all((known.id, known.flow) != (placed.id, placed.flow) for known in links):
+                    continue  # it was dropped or narrowed meanwhile
                 else:
                     link = placed
                 self._claims[link.id] = self._claims.get(link.id, 0) + 1
@@ -235,6 +235,18 @@ class Federation:
         with self._catalog.write() as tx:
             change_link(tx, link.id, peer, link.flow)
         self.refresh()
+
+    def change_flow(self, link: Link, flow: str, is_unchanged: Callable[[Connection], bool]) -> bool:
+        """Let a replica receive a narrower flow after the tuples that it has; False if it is used otherwise now."""
+        with self._lock:
+            if link.id in self._claims:
+                return False
+            with self._catalog.write() as tx:
+                if not is_unchanged(tx):
+                    return False
+                change_link(tx, link.id, link.peer, flow)
+            self.refresh()
+            return True
 
     def sweep(self) -> list[Link]:
         """Drop the links whose replicas nobody uses."""

@@ -14,6 +14,8 @@ class FederationSettings:
     quota: PeerQuota = field(default_factory=PeerQuota)
     away_seconds: float = 60.0
     """How long a peer is away before another one is asked for what it sends."""
+    narrow_seconds: float = 300.0
+    """How long a flow has more than queries need before it is narrowed."""
 
 
 DEFAULT_SETTINGS = FederationSettings()

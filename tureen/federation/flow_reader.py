@@ -34,7 +34,7 @@ class FlowSource(NamedTuple):
     stream: Stream
     columns: tuple[str, ...]
     clause: Clause
-    """The factors that remain to be evaluated."""
+    """The factors to evaluate."""
     progress: Callable[[], HomeProgress] | None = None
     away: Callable[[], str | None] = lambda: None
 

@@ -22,10 +22,11 @@ from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link, link_progress, list_links
 from tureen.pot.peers import pot_id, server_name, shared_with
 from tureen.pot.streams import Stream, visible_streams
+from tureen.predicate import columns_of
 from tureen.query import NamedRelation
 from tureen.results.invoke import Invoker
 from tureen.schema import name_key
-from tureen.sharing.covering import covers, residual
+from tureen.sharing.covering import covers
 
 
 def origin_of(stream: Stream, pot: str) -> str:
@@ -131,8 +132,10 @@ class FlowServing:
         link = _covering_link(stream, flow, links)
         if link is None:
             return None
-        rest = residual(stream.visible, _flow_of(link).clause, flow.clause)
-        return FlowSource(link.replica, flow.columns, rest, lambda: self.progress(link), lambda: self._away(link.id))
+        # Also what its flow implies is evaluated: a replica whose flow was narrowed has other tuples, too.
+        received = frozenset(_flow_of(link).columns)
+        clause = tuple(factor for factor in flow.clause if columns_of(factor) <= received)
+        return FlowSource(link.replica, flow.columns, clause, lambda: self.progress(link), lambda: self._away(link.id))
 
 
 def _covering_link(stream: Stream, flow: FlowSelection, links: Iterable[Link]) -> Link | None:

@@ -177,6 +177,15 @@ class NetworkPlacement:
         self.asked_at[sender] = time.monotonic()
         self._ask(sender, FLOWS_PATH, body, asked)
 
+    def ask_to_keep(self, link: Link, text: str) -> None:
+        """Ask the peer of a link to keep another flow, which the link is going to receive."""
+        self.ask(link.stream, link.peer, text, [], Askers.waiting(self._patience), is_known=True)
+
+    def is_worthwhile(self, link: Link, needed: Properties, share: float) -> bool:
+        """Whether a narrower flow has at most that share of the traffic of a link."""
+        rates = self.sampling.rates(link.stream, Askers.waiting(self._patience))
+        return rates.rate(needed).traffic <= share * rates.rate(read_link(link)).traffic
+
     # What the peers tell
 
     def _ask(self, peer: str, path: str, body: Any, asked: Askers) -> Any:

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from tureen.errors import TureenError
 from tureen.federation.askers import PLAN_SECONDS
 from tureen.federation.federation import Federation
+from tureen.federation.narrowing import Narrowing
 from tureen.federation.neighbour import FLOWS_PATH
 from tureen.federation.network_placement import INFO_SECONDS, NetworkPlacement, machine_load, read_link
 from tureen.federation.peer_messages import read_flows
@@ -58,6 +59,7 @@ class NetworkPlanner:
         self._federation, self._catalog, self._clock = federation, catalog, clock
         self.placement = NetworkPlacement(federation, invoker, costs, load, memory, patience)
         self.requests = PeerRequests(catalog, federation, self.placement, clock, lease)
+        self._narrowing = Narrowing(catalog, federation, self.placement, invoker.query_of, clock)
         self._lease = lease
         with catalog.read() as tx:
             # What they kept for this server before it was restarted may be too much.
@@ -89,6 +91,7 @@ class NetworkPlanner:
         self._measure()
         self._narrow_locally()
         self._find_sources()
+        self._narrowing.narrow()
         with self._catalog.write() as tx:
             release_flows(tx, self._clock() - round(GONE_SECONDS * 1_000_000))
         self._federation.sweep()

@@ -69,6 +69,16 @@ def replica_uses(tx: Connection) -> Counter[int]:
     return Counter(tx.execute(select(query_inputs.c.stream_id).where(query_inputs.c.stream_id.in_(replicas))).scalars())
 
 
+def replica_readers(tx: Connection) -> dict[int, list[tuple[str, int]]]:
+    """The inputs of queries and templates that read each replica: handles, and the numbers of the inputs."""
+    replicas = select(streams.c.id).where(streams.c.replica_of.is_not(None))
+    inputs = select(query_inputs).where(query_inputs.c.stream_id.in_(replicas))
+    readers: dict[int, list[tuple[str, int]]] = {}
+    for row in tx.execute(inputs):
+        readers.setdefault(row.stream_id, []).append((row.query_id, row.number))
+    return readers
+
+
 def used_replicas(tx: Connection) -> set[int]:
     """The ids of the replicas that queries, templates or derived streams read."""
     replicas = select(streams.c.id).where(streams.c.replica_of.is_not(None), streams.c.name_key.is_not(None))

@@ -86,6 +86,7 @@ class Settings:
         "", "a directory with a file for each peer, of its name, that has the token for it, if the pot has none"
     )
     away_seconds: float = _setting(60.0, "how long a peer is away before another one is asked for what it sends")
+    narrow_seconds: float = _setting(300.0, "how long a flow has more than queries need before it is narrowed")
     heartbeat: float = _setting(15.0, "the seconds without events after which a follower gets a comment")
     shutdown_seconds: float = _setting(30.0, "the most seconds for requests to finish when the server stops")
     invoke_threads: int = _setting(8, "the number of threads that compute invocations")
@@ -117,7 +118,7 @@ class Settings:
     def federation(self) -> FederationSettings:
         """The settings of the federation."""
         quota = PeerQuota(self.max_peer_flows, self.max_peer_bytes)
-        return FederationSettings(quota, self.away_seconds)
+        return FederationSettings(quota, self.away_seconds, self.narrow_seconds)
 
     @property
     def spark_settings(self) -> dict[str, str]:
