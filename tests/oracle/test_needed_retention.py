@@ -49,6 +49,13 @@ DERIVED = (
     "SELECT a.k, a.v, b.v AS w, a.ts FROM a JOIN b ON a.k = b.k",
     "SELECT a.k, a.v, b.v AS w, a.ts FROM a JOIN b ON a.k = b.k BEGIN NOW - 6 END NOW",
     "SELECT x.k, x.v, y.v AS w, x.ts FROM a x JOIN a y ON x.k = y.v BEGIN NOW - 6 END NOW",
+    "SELECT a.k, a.v, a.ts FROM a [RANGE 6 SECONDS] WHERE EXISTS (SELECT 1 FROM b [RANGE 4 SECONDS] WHERE b.k = a.k)",
+    "SELECT a.k, a.v, a.ts FROM a WHERE k IN (SELECT k FROM b [RANGE 4 SECONDS])",
+    "SELECT a.k, count(*) AS n, sum(b.v) AS v FROM a JOIN b ON a.k = b.k GROUP BY a.k EMIT FINAL",
+    "SELECT b.k, a.v, count(*) AS n FROM a [RANGE 6 SECONDS] JOIN b [RANGE 3 SECONDS] ON a.k = b.k"
+    " GROUP BY b.k, a.v EMIT FINAL",
+    "SELECT b.v, count(*) AS n FROM a [RANGE 4 SECONDS] JOIN b [RANGE 4 SECONDS] ON a.k = b.k"
+    " WHERE a.v > 0 GROUP BY b.v EMIT FINAL",
     "SELECT k, count(*) AS n, sum(v) AS v FROM b GROUP BY k EMIT FINAL",
     "SELECT k, count(*) AS n, window_start FROM b [TUMBLE 5 SECONDS] GROUP BY k EMIT FINAL",
 )

@@ -33,6 +33,8 @@ class Exhaustion:
     punctuated: PunctuatedJoin
     reach: Sequence[int | None]
     """For each input, how long before the latest tuple its tuples may be, in microseconds; None without a limit."""
+    has_hidden: bool = False
+    """Whether only the existence of a row counts for some of the inputs."""
 
     def horizon(self, number: int, closed: ClosedInputs) -> int | None:
         """The time before which tuples of an input have left their window for good; None if there is none."""
@@ -43,6 +45,16 @@ class Exhaustion:
         bounds = [closed.earliest_time(other) for other in others]
         known = [bound for bound in bounds if bound is not None]
         return min(known) - reach if known and len(known) == len(others) else None
+
+    def settled_before(self, number: int, closed: ClosedInputs) -> int | None:
+        """The time before which tuples of an input have left their window for good, and all that they were joined with.
+
+        A tuple was joined with tuples that are at most as much later than itself as its window reaches.
+        """
+        horizons = [self.horizon(each, closed) for each in self.punctuated.stream_inputs()]
+        known = [horizon for horizon in horizons if horizon is not None]
+        reach = self.reach[number]
+        return min(known) - reach if reach is not None and len(known) == len(horizons) else None
 
     def exhausted(self, number: int, values: Mapping[int, pa.Array], closed: ClosedInputs) -> Flags:
         """Which values of equality classes are exhausted in an input."""

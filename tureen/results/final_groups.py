@@ -43,7 +43,7 @@ class FinalGroups:
     def rule(self) -> FinalRule:
         """When groups are final."""
         numbers = stream_inputs(self.ready.query)
-        streams = {number: self._state(number).stream for number in numbers}
+        streams = {number: self.state_of(number).stream for number in numbers}
         return FinalRule.of(
             self.ready.query,
             {number: stream.schema for number, stream in streams.items()},
@@ -65,17 +65,20 @@ class FinalGroups:
             if stream_id in self.snapshot.streams
         )
 
-    def final(self, keys: Keys, bounds: StepTimes, marks: Marks | None = None) -> Mask:
+    def final(
+        self, keys: Keys, bounds: StepTimes, marks: Marks | None = None, final_rule: FinalRule | None = None
+    ) -> Mask:
         """Which groups are final by punctuations at marks that are known, by default at the end of the snapshot.
 
-        Each group has a row then.
+        Each group has a row then, unless another rule is used.
         """
-        moments = {rule.number: self._moment(rule, marks) for rule in self.rule.inputs}
+        final_rule = final_rule or self.rule
+        moments = {rule.number: self._moment(rule, marks) for rule in final_rule.inputs}
 
         def latest_times(rule: InputRule, keys: Keys, rows: Rows) -> Times:
             return self._times(rule, keys, rows, WHOLE, marks, np.maximum, LEAST_TIME)
 
-        return self.rule.final(keys, bounds, moments, latest_times)
+        return final_rule.final(keys, bounds, moments, latest_times)
 
     def final_rows(self, rows: pa.Table | pa.RecordBatch, now: int, horizon: int | None) -> pa.Table:
         """The groups of an answer at NOW that are final."""
@@ -100,14 +103,14 @@ class FinalGroups:
         starts, ends = (table.column(name).cast(pa.int64()).to_numpy() for name in (STEP_START, STEP_END))
         span = window.span(now)
         lower = max((time for time in (span.begin, horizon) if time is not None), default=None)
-        lateness = self._state(0).stream.rules.lateness or 0
+        lateness = self.state_of(0).stream.rules.lateness or 0
         _, last = whole_steps(steps, lower, span.end, now - lateness)
         return StepTimes(starts, ends - 1), (starts - steps.origin) // steps.slide <= last
 
     def _remove_waiting(self, final: Mask, keys: Keys, bounds: StepTimes, now: int) -> None:
         """Remove groups that have tuples of the future, which enter the window when NOW reaches them."""
         for rule in self.rule.inputs:
-            end, state = rule.window.end, self._state(rule.number)
+            end, state = rule.window.end, self.state_of(rule.number)
             if not isinstance(end, Now) or not final.any():
                 continue
             begin = end.at(now) + 1
@@ -118,7 +121,7 @@ class FinalGroups:
             final[rows] = waiting > np.minimum(bounds.last[rows], GREATEST_TIME - 1)
 
     def _moment(self, rule: InputRule, marks: Marks | None) -> StreamMoment:
-        state = self._state(rule.number)
+        state = self.state_of(rule.number)
         history = self.histories.of(state)
         if marks is None:
             return StreamMoment(history, state.punctuation_end, state.stream.last_time)
@@ -142,7 +145,7 @@ class FinalGroups:
         none: int,
     ) -> Times:
         """For some groups, the earliest or latest time of an input's tuples with their values; or `none`."""
-        state, (selector, leaf) = self._state(rule.number), self._input(rule.number)
+        state, (selector, leaf) = self.state_of(rule.number), self.input_of(rule.number)
         end = state.stream.next_id if marks is None else marks[state.stream.id].next_id
         names = [column.column for column in rule.fixed]
         time = state.stream.schema.time_column
@@ -157,7 +160,8 @@ class FinalGroups:
         of_each: Times = times[of_groups]
         return of_each
 
-    def _state(self, number: int) -> StreamState:
+    def state_of(self, number: int) -> StreamState:
+        """The stream of an input."""
         stream_id = self._leaf(number).stream_id
         assert stream_id is not None
         return self.snapshot.streams[stream_id]
@@ -167,7 +171,8 @@ class FinalGroups:
         assert leaf is not None
         return self.registered.inputs[leaf]
 
-    def _input(self, number: int) -> tuple[Selector, RegisteredInput]:
+    def input_of(self, number: int) -> tuple[Selector, RegisteredInput]:
+        """The condition of an input's tuples, and how it is registered."""
         ready = self.ready
         selector = ready.inputs[number].selector if isinstance(ready, ReadyJoin) else ready.selector
         assert selector is not None

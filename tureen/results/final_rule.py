@@ -11,7 +11,7 @@ tuple left for it in its window at any time that a later tuple may have (PWJoin,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,6 +169,23 @@ class FinalRule:
             )
         )
 
+    def of_tuple(self, number: int) -> FinalRule:
+        """The rule for all groups that a tuple of an input can belong to: with the columns that its values fix.
+
+        Those of other inputs with their unique keys may not have arrived yet.
+        """
+        keys = {column.key for rule in self.inputs if rule.number == number for column in rule.fixed}
+        return FinalRule(
+            tuple(
+                replace(
+                    rule,
+                    rules=rule.rules if rule.number == number else replace(rule.rules, unique=()),
+                    fixed=tuple(column for column in rule.fixed if column.key is None or column.key in keys),
+                )
+                for rule in self.inputs
+            )
+        )
+
     def describe(self, query: Query) -> list[dict[str, Any]]:
         """For each input, the columns that groups fix: punctuations of these, or of the time, close a group."""
         return [
@@ -256,7 +273,7 @@ def _equal_fields(query: Query, schemas: Mapping[int, Schema]) -> Callable[[Fiel
         for field in union:
             classes[field] = union
 
-    for factor in _factors(query.source):
+    for factor in inner_factors(query.source):
         if isinstance(factor, JoinCompare) and factor.op == "=" and not factor.offset:
             unite(factor.left, factor.right)
     for number in schemas:
@@ -266,10 +283,11 @@ def _equal_fields(query: Query, schemas: Mapping[int, Schema]) -> Callable[[Fiel
     return lambda field: classes.get(field, {field})
 
 
-def _factors(tree: JoinTree) -> list[object]:
+def inner_factors(tree: JoinTree) -> list[object]:
+    """The conditions that every row of a tree of inner joins satisfies."""
     if not isinstance(tree, InnerJoin):
         return []
-    return [*tree.factors, *(factor for side in tree.sides for factor in _factors(side))]
+    return [*tree.factors, *(factor for side in tree.sides for factor in inner_factors(side))]
 
 
 def _constants(entry: Input) -> list[tuple[str, Key]]:

@@ -213,14 +213,12 @@ class FollowedJoins:
         return punctuated_rows
 
     def exhaustion(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> Exhaustion | None:
-        """Which tuples of a query's join have left its windows for good; None for other joins than `add` shares.
-
-        Nor for one with inputs of which only the existence of a row counts: that a row was reported is known by all
-        of their tuples.
-        """
+        """Which tuples of a query's join have left its windows for good; None for other joins than `add` shares."""
         flat = _flat_join(ready)
-        shared = None if flat is None or flat.has_hidden else shared_join(registered, ready, flat)
-        return None if shared is None else self._exhaustion(shared, snapshot, ready)
+        shared = None if flat is None else shared_join(registered, ready, flat)
+        if flat is None or shared is None:
+            return None
+        return replace(self._exhaustion(shared, snapshot, ready), has_hidden=flat.has_hidden)
 
     def _exhaustion(self, shared: SharedJoinOfQuery, snapshot: Snapshot, ready: ReadyJoin) -> Exhaustion:
         punctuated = self.punctuated(shared.join, _schemas(shared.join, snapshot))

@@ -5,7 +5,9 @@
 * Of a join: those, and the tuples that a later one can be joined with. These are all except the ones that punctuations
   exclude (`tureen.joining.purging`), and those that have left their window for every time that a later tuple can have
   (`tureen.results.early_propagation`).
-* Of EMIT FINAL over one stream: those, and the tuples of groups that are not final.
+* Of a join with inputs of which only the existence of a row counts: those, and the tuples that tell whether a row with
+  a tuple that a later one can be joined with was reported before.
+* Of EMIT FINAL: those, and the tuples of groups that are not final.
 
 Of other queries, all tuples. What is not needed at a position is not needed at a later one either.
 """
@@ -24,9 +26,11 @@ from tureen.results.closed_inputs import ClosedInputs
 from tureen.results.closed_steps import is_step_progress, last_step_of
 from tureen.results.early_propagation import Exhaustion
 from tureen.results.final_groups import FinalGroups
+from tureen.results.flat_join import flat_join
 from tureen.results.followed_groups import PreparedGroups
 from tureen.results.followed_joins import FollowedJoins
 from tureen.results.join_ready import ReadyJoin
+from tureen.results.needed_groups import JoinedGroups
 from tureen.results.open_groups import OpenGroups, ReadTo
 from tureen.results.stem_input import StreamStem, TableStem
 
@@ -65,8 +69,13 @@ def _later_needs(
     registered, snapshot, ready = prepared
     if ready.query.final:
         finals, moment = FinalGroups(*prepared, answers.histories), ReadTo.of(position)
-        if isinstance(ready, ReadyJoin) or not finals.knows(moment.marks):
+        if not finals.knows(moment.marks):
             return _everything
+        if isinstance(ready, ReadyJoin):
+            flat = flat_join(ready.query.source)
+            if flat is None or flat.has_hidden or ready.query.steps is not None:
+                return _everything
+            return JoinedGroups(finals, moment, stream_id).have_open
         return lambda ids, _: OpenGroups(ready.query).has_open(answers, prepared, ids, moment)
     if not isinstance(ready, ReadyJoin):
         return _nothing
@@ -100,6 +109,10 @@ class JoinPartners:
         return any(self._are_needed(number, ids, max_time) for number in join.inputs_of(self.stream_id))
 
     def _are_needed(self, number: int, ids: Ids, max_time: int) -> bool:
+        if self.exhaustion.has_hidden:
+            # Also tuples that no later one is joined with tell whether a row was reported.
+            settled = self.exhaustion.settled_before(number, self._closed)
+            return settled is None or max_time >= settled
         horizon = self.exhaustion.horizon(number, self._closed)
         if horizon is not None and max_time < horizon:
             return False
