@@ -295,7 +295,7 @@ def run_script(
         patch.setattr(join_operator, "KEPT_BLOCKS", 3)
         patch.setattr(join_operator, "BLOCK_TUPLES", 5)
         draw = random.Random(seed)
-        patch.setattr(join_purging, "LAZY_SHARE", draw.choice([1, 3, 1_000]))
+        patch.setattr(join_purging, "LAZY_SHARE", draw.choice([1, 2, 1_000]))
         script = _Script(Path(folder), draw, setting)
         if is_followed:
             for reader, _ in script.readers:

@@ -37,6 +37,13 @@ class ClosingHistories:
             history.add(PatternBlock.of_stored(history.end, [pattern for _, pattern in known.places]))
             return history
 
+    def add(self, stream_id: int, block: PatternBlock) -> None:
+        """Continue a history with punctuations that were read, if they are the next ones."""
+        with self._lock:
+            history = self._histories.get(stream_id)
+            if history is not None and history.end == block.first:
+                history.add(block)
+
     def _all_closed(self, state: StreamState) -> ClosedSet | None:
         """What is closed in a stream; None if this cannot be told, or includes later punctuations than the state."""
         with self._catalog.read() as tx:

@@ -6,8 +6,9 @@ finds the same tuples dead: it compares the tuples of its inputs with what is cl
 first. A tuple that was not compared yet counts as alive, which changes no result.
 
 So punctuations need not be applied after every block either. They are applied when the tuples and punctuations that
-are new make a certain share of those within the windows (the lazy purge of PJoin): what is done once then costs less
-than what would be done after each block, and the state is larger by at most that share.
+are new make a certain share of those within the windows: what is done once then costs less than what would be done
+after each block, and the state is larger by at most that share. If nothing left the state, the share is doubled, so
+that punctuations about values that no tuple has cost little.
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ from tureen.results.unread_places import unread_block, unread_places
 SCANNED_TUPLES = 4_096
 """The number of old tuples that are compared with what is closed at each step, plus four for each new tuple."""
 
-LAZY_SHARE = 3
+LAZY_SHARE = 2
 """New tuples and punctuations are compared when there is one of them for this many tuples within the windows."""
 
-MOST_UNAPPLIED = 16_384
+MOST_IDLE = 3
+"""How often the number of tuples and punctuations is doubled, once for each time in which nothing left the state."""
+
+MOST_UNAPPLIED = 65_536
 """The most tuples and punctuations that are not compared, however large the windows are."""
 
 
@@ -71,6 +75,8 @@ class JoinPurging:
         """For each stream the tuples and the punctuations up to which they were applied."""
         self._least_new = 0
         """The number of new tuples and punctuations from which on they are applied."""
+        self._idle = 0
+        """How many times in a row nothing left the state; at most `MOST_IDLE`."""
         for stream, end in ends.items():
             places = unread_places(catalog, snapshot.streams[stream], Mark(end), end)
             self._marks[stream] = Mark(end, punctuations=places.end or 0)
@@ -143,7 +149,14 @@ class JoinPurging:
 
     def apply(self, snapshot: Snapshot, tables: Mapping[int, TableStem], end: Mapping[int, int]) -> None:
         """Apply what closed since the last call, after the tuples before `end` were joined."""
-        self._least_new = min(self._tuples_in_windows(snapshot) // LAZY_SHARE, MOST_UNAPPLIED)
+        dead = sum(len(state.dead) for state in self.inputs)
+        self._apply(snapshot, tables, end)
+        has_effect = sum(len(state.dead) for state in self.inputs) > dead
+        self._idle = 0 if has_effect else min(self._idle + 1, MOST_IDLE)
+        share = self._tuples_in_windows(snapshot) // LAZY_SHARE
+        self._least_new = min(share << self._idle, MOST_UNAPPLIED)
+
+    def _apply(self, snapshot: Snapshot, tables: Mapping[int, TableStem], end: Mapping[int, int]) -> None:
         begin, closed = self._marks, self._read(snapshot, end)
         has_new = any(begin[stream].next_id < end_id for stream, end_id in end.items())
         if not has_new and not closed and not any(state.unscanned for state in self.inputs):
@@ -195,6 +208,7 @@ class JoinPurging:
             marks[stream] = Mark(end_id, punctuations=block.end)
             if len(block):
                 blocks[stream] = block
+                self._punctuated.histories.add(stream, block)
                 for number in self._punctuated.join.inputs_of(stream):
                     self.inputs[number].punctuations += len(block)
         self._marks = marks
