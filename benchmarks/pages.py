@@ -1,32 +1,53 @@
 """(s) Open pages: how much fifty of them slow down the invocations of a server under load.
 
-A page is simulated by the requests that it sends: an overview every two seconds, an answer with its tag every 0.7 s, or
-the list of streams with the status every two seconds. Rounds with and without pages alternate on one server. The p99 of
-equal rounds differs too: the spread of those without pages tells how much of a difference means nothing.
+A page is simulated by the requests that it sends (`benchmarks/page_polls.py`): an overview every two seconds, an answer
+with its tag every 0.7 s, or the list of streams with the status every two seconds. Rounds of three kinds alternate on
+one server: without pages, with pages, and with as many requests of the cheapest kind instead. What the last ones cost
+is the floor: the cost of any further client on the same cores. The p99 of equal rounds differs too; its spread without
+pages tells how much of a difference means nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
+import json
 import statistics
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
 import httpx
 
 from benchmarks import machine
+from benchmarks.page_polls import Polling
 from benchmarks.report import Report
-from benchmarks.service import QUERIES, SCHEMA, Load, Socket, register, run_load, serving
+from benchmarks.service import QUERIES, SCHEMA, register, run_load, serving
 
 PAGES = 50
-ROUND_SECONDS = 20.0
-ROUNDS = 3
+ROUND_SECONDS = 10.0
+ROUNDS = 8
+NONE, OPEN, PLAIN = KINDS = ("no page open", f"{PAGES} pages open", "as many requests for /healthz")
+
+
+class Round(NamedTuple):
+    """What a round has measured."""
+
+    p50: float
+    p99: float
+    """Of invocations, in ms."""
+    processor: float
+    """Of the server's process, in percent of a core."""
+    invocations: int
+    polls: int
 
 
 def measure(root: Path, report: Report, *, rounds: int = ROUNDS, seconds: float = ROUND_SECONDS) -> None:
-    """Start a server and run the load of `service`, with pages in every other round."""
+    """Start a server and run the load of `service` in rounds of each kind."""
     with serving(root / "pages") as (process, url, token):
         with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=120) as http:
             while http.get("/healthz").json().get("pipeline") == "starting":
@@ -34,63 +55,59 @@ def measure(root: Path, report: Report, *, rounds: int = ROUNDS, seconds: float 
             http.post("/v1/streams", json={"name": "s", "schema": SCHEMA, "time": "ts", "retain": "5 minutes"})
             handles = [register(http, number) for number in range(QUERIES)]
 
-        async def run(pages: int) -> Load:
-            until = time.perf_counter() + seconds
-            opened = [_page(url, token, handles, number, until) for number in range(pages)]
-            pages_done = asyncio.gather(*opened)
-            load = await run_load(url, token, handles, process.pid, seconds)
-            await pages_done
-            return load
+        def run(kind: str) -> Round:
+            polling = Polling(url, token, handles, 0 if kind == NONE else PAGES, seconds, kind == PLAIN)
+            return _run(polling, process.pid)
 
-        def measured(pages: int) -> Round:
-            began, used = time.perf_counter(), machine.processor_seconds(process.pid)
-            load = asyncio.run(run(pages))
-            assert set(load.statuses) == {200}, load.statuses
-            share = (machine.processor_seconds(process.pid) - used) / (time.perf_counter() - began)
-            return Round(1000 * statistics.quantiles(load.latencies, n=100)[98], 100 * share)
-
-        measured(PAGES)
-        pairs = [(measured(0), measured(PAGES)) for _ in range(rounds)]
-    for name, of_kind in zip(("no page open", f"{PAGES} pages open"), zip(*pairs, strict=True), strict=True):
-        report.add(f"invocation, p99, {name}", statistics.median(each.p99 for each in of_kind), "ms")
-        report.add(f"invocation, p99, {name}, least of {rounds} rounds", min(each.p99 for each in of_kind), "ms")
-        report.add(f"invocation, p99, {name}, most of {rounds} rounds", max(each.p99 for each in of_kind), "ms")
-        used = statistics.median(each.processor for each in of_kind)
-        report.add(f"processor time of the server's process, {name}", used, "% of a core")
-    # Rounds that follow each other had the same machine.
-    report.reach("pages", statistics.median(beside.p99 / without.p99 for without, beside in pairs))
+        run(OPEN)
+        # The order turns, so that no kind always follows the same one.
+        cycles = [{kind: run(kind) for kind in KINDS[cycle % 3 :] + KINDS[: cycle % 3]} for cycle in range(rounds)]
+    for kind in KINDS:
+        _report(report, kind, [cycle[kind] for cycle in cycles])
+    for kind, other in ((PLAIN, NONE), (OPEN, PLAIN)):
+        ratio = statistics.median(cycle[kind].p99 / cycle[other].p99 for cycle in cycles)
+        report.add(f"invocation, p99, {kind} / {other}, median of {rounds} ratios", ratio, "times")
+    # Rounds of one cycle had the same machine.
+    report.reach("pages", statistics.median(cycle[OPEN].p99 / cycle[NONE].p99 for cycle in cycles))
 
 
-class Round(NamedTuple):
-    """What a round has measured."""
-
-    p99: float
-    """Of invocations, in ms."""
-    processor: float
-    """Of the server's process, in percent of a core."""
-
-
-async def _page(url: str, token: str, handles: list[str], number: int, until: float) -> None:
-    """The requests of one page: of three kinds, by its number."""
-    socket = await Socket.open(url, token)
-    pause = (2.0, 0.7, 2.0)[number % 3]
-    tag = ""
-    await asyncio.sleep(pause * number / PAGES)
-    while time.perf_counter() < until:
-        if number % 3 == 0:
-            await _poll(socket, f"/v1/overview?after={time.time() - 2}")
-        elif number % 3 == 1:
-            tag = await _poll(socket, f"/v1/queries/{handles[number]}/result?limit=500", tag)
-        else:
-            await _poll(socket, "/v1/streams?limit=1000")
-            await _poll(socket, "/v1/status")
-        await asyncio.sleep(pause)
+def _report(report: Report, kind: str, of_kind: list[Round]) -> None:
+    late = [each.p99 for each in of_kind]
+    report.add(f"invocation, p50, {kind}", statistics.median(each.p50 for each in of_kind), "ms")
+    report.add(f"invocation, p99, {kind}", statistics.median(late), "ms")
+    report.add(f"invocation, p99, {kind}, least of {len(late)} rounds", min(late), "ms")
+    report.add(f"invocation, p99, {kind}, most of {len(late)} rounds", max(late), "ms")
+    report.add(f"invocations of a round, {kind}", statistics.median(each.invocations for each in of_kind), "")
+    report.add(f"requests of pages in a round, {kind}", statistics.median(each.polls for each in of_kind), "")
+    used = statistics.median(each.processor for each in of_kind)
+    report.add(f"processor time of the server's process, {kind}", used, "% of a core")
 
 
-async def _poll(socket: Socket, path: str, tag: str = "") -> str:
-    """Send a request with the headers of a page; the tag of what the page has now."""
-    headers = "Cache-Control: max-age=1\r\n" + (f"If-None-Match: {tag}\r\n" if tag else "")
-    response = await socket.exchange("GET", path, headers)
-    assert response.status == 200 or (response.status == 304 and tag), (path, response.status)
-    sent = re.search(rb"(?i)\r\netag: ([^\r]*)", response.head)
-    return "" if sent is None else sent.group(1).decode()
+def _run(polling: Polling, server: int) -> Round:
+    with _pages(polling) as pages:
+        began, used = time.perf_counter(), machine.processor_seconds(server)
+        load = asyncio.run(run_load(polling.url, polling.token, polling.handles, server, polling.seconds))
+        share = (machine.processor_seconds(server) - used) / (time.perf_counter() - began)
+        assert pages.stdout is not None
+        polls = int(pages.stdout.readline())
+    assert set(load.statuses) == {200}, load.statuses
+    cuts = statistics.quantiles(load.latencies, n=100)
+    return Round(1000 * cuts[49], 1000 * cuts[98], 100 * share, len(load.latencies), polls)
+
+
+@contextmanager
+def _pages(polling: Polling) -> Iterator[subprocess.Popen[str]]:
+    """Pages that begin now; the process prints the number of their requests at the end."""
+    command = [sys.executable, "-m", "benchmarks.page_polls"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(asdict(polling)) + "\n")
+            process.stdin.flush()
+            assert process.stdout.readline(), "the pages did not start"
+            process.stdin.write("begin\n")
+            process.stdin.flush()
+            yield process
+        finally:
+            process.kill()

@@ -61,8 +61,24 @@ def draw_curves(
         else:
             axes.set_ylim(bottom=0)
         axes.set(xlabel=x, ylabel=y)
+        _label_ticks(axes, curves, is_linear=base is None)
 
     draw(path, title, paint)
+
+
+def _label_ticks(axes: Any, curves: Curves, *, is_linear: bool) -> None:
+    """Whole numbers where all values are whole, and plain numbers on a logarithmic axis of few decades."""
+    ticker = import_module("matplotlib.ticker")
+    if is_linear and all(float(at).is_integer() for points in curves.values() for at, _ in points):
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    low, high = axes.get_ylim()
+    if axes.get_yscale() == "log" and low >= 0.001 and high <= 100_000:
+        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,g}"))
+        # Between two decades, only if there are few of them.
+        digits = "235" if high < 30 * low else ""
+        axes.yaxis.set_minor_formatter(
+            ticker.FuncFormatter(lambda value, _: f"{value:,g}" if f"{value:e}"[0] in digits else "")
+        )
 
 
 def draw_bars(path: Path, title: str, bars: Mapping[str, Mapping[str, float]], *, y: str) -> None:

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
 
 from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog_tables import clauses, query_runs
@@ -183,10 +183,14 @@ def eager_numbers(tx: Connection, stream_id: int, first: int) -> list[int]:
     return list(tx.execute(select(clauses.c.number).where(*eager)).scalars())
 
 
+_LAST_EAGER = select(func.max(clauses.c.seq)).where(
+    clauses.c.stream_id == bindparam("stream"), clauses.c.number.is_not(None)
+)
+
+
 def last_eager_seq(tx: Connection, stream_id: int) -> int:
     """The commit by which the stream's newest eager clause became eager; 0 if there is none."""
-    eager = (clauses.c.stream_id == stream_id, clauses.c.number.is_not(None))
-    return int(tx.execute(select(func.max(clauses.c.seq)).where(*eager)).scalar() or 0)
+    return int(tx.execute(_LAST_EAGER, {"stream": stream_id}).scalar() or 0)
 
 
 def chosen_clauses(tx: Connection, stream_id: int) -> set[int]:

@@ -97,10 +97,12 @@ _ASKED = exists().where(
 """Whether results are to be kept: some query asks for it, or the engine has chosen it."""
 
 
+_TO_KEEP = select(joins).where(_ASKED, joins.c.refused.is_(None)).order_by(joins.c.id)
+
+
 def joins_to_keep(tx: Connection) -> list[KeptJoin]:
     """The joins whose results are to be kept."""
-    rows = tx.execute(select(joins).where(_ASKED, joins.c.refused.is_(None)).order_by(joins.c.id)).all()
-    return [_kept(tx, row) for row in rows]
+    return [_kept(tx, row) for row in tx.execute(_TO_KEEP).all()]
 
 
 def joins_no_longer_kept(tx: Connection) -> list[KeptJoin]:
@@ -181,9 +183,12 @@ def drop_unused_joins(tx: Connection) -> None:
     tx.execute(delete(joins).where(joins.c.id.in_(unused)))
 
 
+_SIZES = select(func.sum(join_runs.c.rows), func.sum(join_runs.c.bytes))
+
+
 def join_status(tx: Connection) -> dict[str, int]:
     """The joins whose results are kept: their number, and the rows and bytes of their runs."""
-    rows, size = tx.execute(select(func.sum(join_runs.c.rows), func.sum(join_runs.c.bytes))).one()
+    rows, size = tx.execute(_SIZES).one()
     return {"joins": len(joins_to_keep(tx)), "rows": int(rows or 0), "bytes": int(size or 0)}
 
 

@@ -432,8 +432,10 @@ def _registered_input(row: Row[Any]) -> RegisteredInput:
     )
 
 
+_STANDING = select(func.count()).where(queries.c.owner != DERIVED)
+_DISTINCT = select(func.count()).select_from(clauses)
+
+
 def count_queries(tx: Connection) -> tuple[int, int]:
     """The number of standing queries, and of distinct clauses that they have."""
-    handles = tx.execute(select(func.count()).where(queries.c.owner != DERIVED)).scalar_one()
-    distinct = tx.execute(select(func.count()).select_from(clauses)).scalar_one()
-    return int(handles), int(distinct)
+    return int(tx.execute(_STANDING).scalar_one()), int(tx.execute(_DISTINCT).scalar_one())

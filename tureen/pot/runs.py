@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from tureen.closed.section import json_text
 from tureen.errors import PotError
@@ -78,18 +78,21 @@ class Rejected:
     at: int | None = None
 
 
+_CELLS = (
+    select(cells)
+    .join_from(cells, runs, cells.c.run_id == runs.c.id)
+    .where(runs.c.stream_id == bindparam("stream"))
+    .order_by(cells.c.id.desc())
+)
+_RUNS = select(runs).where(runs.c.stream_id == bindparam("stream")).order_by(runs.c.first_id)
+
+
 def live_runs(tx: Connection, stream_id: int) -> list[Run]:
     """The stream's runs, in order of tuple id."""
     cell_files: dict[int, list[CellFile]] = {}
-    cell_rows = tx.execute(
-        select(cells)
-        .join_from(cells, runs, cells.c.run_id == runs.c.id)
-        .where(runs.c.stream_id == stream_id)
-        .order_by(cells.c.id.desc())
-    )
-    for row in cell_rows:
+    for row in tx.execute(_CELLS, {"stream": stream_id}):
         cell_files.setdefault(row.run_id, []).append(CellFile(row.id, row.path, row.since, row.clauses))
-    run_rows = tx.execute(select(runs).where(runs.c.stream_id == stream_id).order_by(runs.c.first_id))
+    run_rows = tx.execute(_RUNS, {"stream": stream_id})
     keyed = key_files_of_runs(tx, stream_id)
     return [
         Run(**row._mapping, cells=tuple(cell_files.get(row.id, ())), key_files=keyed.get(row.id, ()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
 
 from tureen.errors import UnknownQuery
 from tureen.pot.catalog import micros_now, take_seq
@@ -158,28 +158,34 @@ def drop_template(tx: Connection, template_id: str) -> None:
 
 def count_members_of_shape(tx: Connection, shape: str) -> int:
     """The number of queries of that shape in templates."""
-    return _count(tx, templates.c.shape == shape)
+    return _count(tx, _total(templates.c.shape == shape))
 
 
 def count_members(tx: Connection, owner: str | None = None) -> int:
     """The number of standing queries of all templates, or of an owner's."""
-    return _count(tx, True if owner is None else templates.c.owner == owner)
+    return _count(tx, _ALL if owner is None else _total(templates.c.owner == owner))
 
 
 def count_standing(tx: Connection, template_id: str) -> int:
     """The number of standing queries of a template."""
-    return _count(tx, templates.c.id == template_id)
+    return _count(tx, _total(templates.c.id == template_id))
 
 
-def _count(tx: Connection, condition: Any) -> int:
+def _total(condition: Any) -> Select[Any]:
     """The number of rows in the files of the templates that satisfy a condition, without removed rows."""
     rows = select(func.coalesce(func.sum(templates.c.rows), 0)).where(condition)
     same_template = templates.c.id == template_parts.c.template_id
     added = select(func.coalesce(func.sum(template_parts.c.rows), 0)).join(templates, same_template).where(condition)
     same_template = templates.c.id == gone_members.c.template_id
     gone = select(func.count()).select_from(gone_members).join(templates, same_template).where(condition)
-    total = rows.scalar_subquery() + added.scalar_subquery() - gone.scalar_subquery()
-    return int(tx.execute(select(total)).scalar_one())
+    return select(rows.scalar_subquery() + added.scalar_subquery() - gone.scalar_subquery())
+
+
+_ALL = _total(True)
+
+
+def _count(tx: Connection, total: Select[Any]) -> int:
+    return int(tx.execute(total).scalar_one())
 
 
 def _grouped(rows: Iterable[Row[Any]]) -> Iterator[Template]:

@@ -19,6 +19,8 @@ from tureen.service.authorization import CALLER
 from tureen.service.bodies import limit_body
 from tureen.service.error_responses import error_response
 from tureen.service.logs import REQUESTS
+from tureen.service.poll_turns import yield_to_others
+from tureen.service.recent_values import accepted_age
 from tureen.service.state import Service
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -39,7 +41,8 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         started_at = time.perf_counter()
-        client_id = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        client_id = headers.get("x-request-id", "")
         request_id = client_id if _REQUEST_ID.fullmatch(client_id) else f"{self._id_prefix}-{next(self._numbers):x}"
         scope["tureen.request"] = request_id
         status = 0
@@ -48,9 +51,9 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = request_id
-                headers["X-Content-Type-Options"] = "nosniff"
+                sent = MutableHeaders(scope=message)
+                sent["X-Request-Id"] = request_id
+                sent["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
         try:
@@ -58,6 +61,8 @@ class RequestMiddleware:
                 # Before any of the body is read, and before the response reveals which paths exist.
                 scope[CALLER] = self._service.authenticator.authenticate(HTTPConnection(scope), self._service)
                 scope["tureen.principal"] = scope[CALLER].principal
+                if scope["method"] == "GET" and accepted_age(headers):
+                    await yield_to_others()
             await self._app(scope, limit_body(receive, scope, self._service.settings), send_with_headers)
         except Exception as error:
             if not isinstance(error, HTTPException | TureenError):

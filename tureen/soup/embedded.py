@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -68,6 +68,12 @@ if TYPE_CHECKING:
     from importlib import metadata
 else:
     metadata = DeferredModule("importlib.metadata")
+
+
+@cache
+def _version() -> str:
+    """The installed version; reading it takes a fifth of the time of a status."""
+    return metadata.version("tureen")
 
 
 def open(  # noqa: A001 - the name people expect
@@ -402,7 +408,7 @@ class Soup(AnySoup):
         if not self._pot.exists():
             empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": [], "position": BEGINNING}
             empty["functions"] = asdict(costs.total())
-            return {**empty, "engine": "none", "error": None, "version": metadata.version("tureen")}
+            return {**empty, "engine": "none", "error": None, "version": _version()}
         snapshot = self._pot.components.invoker.snapshot()
         ends = {
             stream: InboxEnd(state.pending.end, state.pending.rows_after) for stream, state in snapshot.streams.items()
@@ -429,7 +435,7 @@ class Soup(AnySoup):
             "functions": asdict(costs.total()),
             "engine": self._pot.state(),
             "error": self._pot.engine_error(),
-            "version": metadata.version("tureen"),
+            "version": _version(),
         }
 
     def start(self, *, wait: float | None = None) -> None:

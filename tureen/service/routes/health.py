@@ -28,7 +28,7 @@ router = APIRouter(tags=["server"])
 @router.get("/v1/status", response_model=dict[str, Any], responses=describe_errors(), summary="Show the status")
 async def status(caller: Reader, request: Request) -> Response:
     """Streams with their rows, runs, tails, debts and lag; tables; the number of queries; the engine."""
-    shared = await caller.service.status(accepted_age(request))
+    shared = await caller.service.status(accepted_age(request.headers))
 
     async def encode() -> bytes:
         return await asyncio.to_thread(lambda: encode_json(visible_status(caller, shared.full)))

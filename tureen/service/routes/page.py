@@ -48,7 +48,7 @@ ADMIN_ACTIVITY = frozenset(
 """What a sample tells about other principals, and so only admins."""
 
 
-STATUS_SECONDS = 1.0
+STATUS_SECONDS = SAMPLE_SECONDS
 """How old the numbers of an overview may be, in seconds."""
 
 

@@ -195,7 +195,7 @@ async def invoke_query(
 
         return await service.invoke(caller.principal, caller.soup.calls, query_id, now, render_answer)
 
-    max_age = accepted_age(request)
+    max_age = accepted_age(request.headers)
     if not max_age:
         return to_response(await invoke(answer_format))
     for_all = replace(answer_format, if_none_match=None)

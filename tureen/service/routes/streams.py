@@ -80,7 +80,7 @@ async def list_streams(caller: Reader, request: Request, limit: Limit = 100, aft
         return encode_json({"streams": streams, "next": next_page})
 
     key = ("streams", caller.has_scope("admin"), limit, after)
-    listing = caller.service.recent.get(key, accepted_age(request), partial(asyncio.to_thread, encode))
+    listing = caller.service.recent.get(key, accepted_age(request.headers), partial(asyncio.to_thread, encode))
     return encoded_response(await listing)
 
 

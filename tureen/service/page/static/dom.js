@@ -118,7 +118,7 @@ export function every(milliseconds, action) {
     try {
       await action(maxAge);
       failed = false;
-      maxAge = 1;
+      maxAge = Math.max(1, Math.floor(milliseconds / 1000));
     } catch (error) {
       // It may be over at the next attempt; told once.
       if (!stopped && !failed) notify(error.text ?? error.message, true);

@@ -13,8 +13,8 @@ export function show(main, {session}) {
   const charts = el("section", {class: "grid", "aria-label": "Activity"});
   replace(main, el("h1", {}, "Overview"), problems, numbers, el("h2", {}, "The last minutes"), charts);
   let samples = [];
-  return every(2000, async () => {
-    const news = await get("/v1/overview", {after: samples.at(-1)?.at ?? 0});
+  return every(2000, async (maxAge) => {
+    const news = await get("/v1/overview", {after: samples.at(-1)?.at ?? 0}, maxAge);
     samples = [...samples, ...news.samples].slice(-KEPT);
     update(problems, news.problems.length
       ? news.problems.map((problem) => el("div", {class: "problem", key: problem.link + problem.text}, el("a", {href: problem.link}, problem.text)))
