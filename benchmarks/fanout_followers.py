@@ -135,7 +135,7 @@ async def measure(request: dict[str, Any]) -> dict[str, Any]:
     used = 0.0
     for number in range(rounds + 1):
         if number == 1:
-            used = machine.processor_seconds(request["server"])
+            used = machine.process_seconds(request["server"])
         began = time.perf_counter()
         await push(pusher, stream, [(q, number) for q in numbers])
         await arrived(connections, [missed + (number + 1) * per_push] * len(connections))
@@ -144,7 +144,7 @@ async def measure(request: dict[str, Any]) -> dict[str, Any]:
             firsts.append(times[0])
             middles.append(times[len(times) // 2])
             lasts.append(times[-1])
-    used = machine.processor_seconds(request["server"]) - used
+    used = machine.process_seconds(request["server"]) - used
     for connection in stalled:
         assert len(connection.rows) < missed, "a connection that does not read has got all rows"
         connection.transport.resume_reading()

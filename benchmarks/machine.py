@@ -39,7 +39,7 @@ def resident(process: int | str = "self") -> int:
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE
 
 
-def processor_seconds(process: int) -> float:
+def process_seconds(process: int) -> float:
     """The processor time that a process has used."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

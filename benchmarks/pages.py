@@ -85,9 +85,9 @@ def _report(report: Report, kind: str, of_kind: list[Round]) -> None:
 
 def _run(polling: Polling, server: int) -> Round:
     with _pages(polling) as pages:
-        began, used = time.perf_counter(), machine.processor_seconds(server)
+        began, used = time.perf_counter(), machine.process_seconds(server)
         load = asyncio.run(run_load(polling.url, polling.token, polling.handles, server, polling.seconds))
-        share = (machine.processor_seconds(server) - used) / (time.perf_counter() - began)
+        share = (machine.process_seconds(server) - used) / (time.perf_counter() - began)
         assert pages.stdout is not None
         polls = int(pages.stdout.readline())
     assert set(load.statuses) == {200}, load.statuses

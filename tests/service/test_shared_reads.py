@@ -13,6 +13,7 @@ import pytest
 from tureen.errors import QueryFailed
 from tureen.results.answer import Change
 from tureen.service import shared_reads
+from tureen.service.deadlines import CLOCK_RESOLUTION
 from tureen.service.shared_reads import Result, SharedBatch, SharedReads
 from tureen.soup.feed import ChangeBatch
 
@@ -99,7 +100,7 @@ def test_what_time_changes_is_shared_until_it_is_due() -> None:
         calls.now = 1.9
         assert await calls.shared.read("key", read) is batch
         assert batch.due == 2.0
-        calls.now = 2.0
+        calls.now = 2.0 - CLOCK_RESOLUTION
         assert await calls.shared.read("key", read) is not batch
 
     asyncio.run(follow())

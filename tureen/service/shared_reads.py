@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterat
 from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from tureen.service.deadlines import CLOCK_RESOLUTION
 from tureen.soup.feed import ChangeBatch
 
 Result = TypeVar("Result")
@@ -67,7 +68,7 @@ class SharedReads:
             return await self._run_read(read)
         batch = self._read.get(key)
         # Of answers that change as time passes, what was read a while ago is not what a follower wants now.
-        if batch is not None and (batch.due is None or self._clock() < batch.due):
+        if batch is not None and (batch.due is None or self._clock() + CLOCK_RESOLUTION < batch.due):
             return batch
         task = self._running.get(key)
         if task is None:
