@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from tests.examples import example_settings
 from tureen.errors import SqlError, TureenError, Unsupported
-from tureen.joining import join_evaluation
 from tureen.language.templates.member import member_text
 from tureen.pipeline import arrival, upkeep
 from tureen.position import Position
@@ -235,7 +234,7 @@ def test_queries_of_a_template_equal_single_queries(
         patch.setattr(upkeep, "LONG_TAIL", 8)
         patch.setattr(upkeep, "FAN", 2)
         if by_key:
-            patch.setattr(join_evaluation, "PROBE_SHARE", 0)
+            patch.setattr(join_inputs, "PROBE_SHARE", 0)
             patch.setattr(join_inputs, "PROBE_COST", 0)
         run = TemplateRun(Path(folder), template)
         try:

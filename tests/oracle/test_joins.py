@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from tests.examples import example_settings
 from tests.oracle.judges import same_rows
 from tureen.errors import QueryFailed, SqlError, Unsupported
-from tureen.joining import join_evaluation
 from tureen.pipeline import arrival, compiling, join_keeping, upkeep
 from tureen.results import join_inputs
 from tureen.schema import Schema
@@ -170,7 +169,7 @@ def test_joins_equal_oracle_and_duckdb_at_every_step(
         patch.setattr(join_keeping, "LARGE_STEP", large_step)
         if by_key:
             # Every equality with an input is looked up in a key index.
-            patch.setattr(join_evaluation, "PROBE_SHARE", 0)
+            patch.setattr(join_inputs, "PROBE_SHARE", 0)
             patch.setattr(join_inputs, "PROBE_COST", 0)
         run = ScriptRun(Path(folder))
         try:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import tureen
-from tureen.joining import join_evaluation
 from tureen.keys import KeyColumns
 from tureen.language.languages import bind_text
 from tureen.pipeline import arrival, key_indexing
@@ -82,7 +81,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ManualEngine:
     monkeypatch.setattr(arrival, "TAIL_ROWS", 10)
     monkeypatch.setattr(arrival, "KEYED_ROWS", 50)
-    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 2)
+    monkeypatch.setattr(join_inputs, "PROBE_SHARE", 2)
     monkeypatch.setattr(join_inputs, "PROBE_COST", 1)
     engine = ManualEngine(tmp_path)
     for name in ("a", "b"):

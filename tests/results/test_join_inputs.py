@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.examples import example_settings
 from tureen.joining import join_evaluation
+from tureen.pipeline import arrival
 from tureen.results import join_inputs
 from tureen.soup.tables import Dimensions
 from tureen.stems import key_index
@@ -40,6 +41,18 @@ def engine(tmp_path: Path) -> ManualEngine:
     return engine
 
 
+def probe_never(patch: pytest.MonkeyPatch) -> None:
+    """Let all joins scan."""
+    patch.setattr(join_inputs, "PROBE_SHARE", 1 << 30)
+    patch.setattr(join_inputs, "MANY_KEYS_COST", 0)
+
+
+def probe_always(patch: pytest.MonkeyPatch) -> None:
+    """Let all joins use key indexes."""
+    patch.setattr(join_inputs, "PROBE_SHARE", 0)
+    patch.setattr(join_inputs, "PROBE_COST", 0)
+
+
 @pytest.mark.parametrize(
     "condition",
     [
@@ -59,7 +72,7 @@ def test_index_gives_the_same_rows_as_a_scan(
     engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, condition: str, join: str
 ) -> None:
     sql = f"SELECT a.n AS x, b.n AS y FROM small a {join} large b [ROWS 220] ON {condition}"
-    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 1 << 30)
+    probe_never(monkeypatch)
     scanned = list(engine.invoker.answer_once(sql))
     probes: list[int] = []
     probe = join_inputs.StreamInput.probe
@@ -70,8 +83,7 @@ def test_index_gives_the_same_rows_as_a_scan(
         return pairs
 
     monkeypatch.setattr(join_inputs.StreamInput, "probe", counting_probe)
-    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 0)
-    monkeypatch.setattr(join_inputs, "PROBE_COST", 0)
+    probe_always(monkeypatch)
     assert list(engine.invoker.answer_once(sql)) == scanned
     # The rows of an outer join's own side that fail a condition of ON have no partner, so not all of them are probed.
     assert probes == ([] if join == "RIGHT JOIN" and "AND b." in condition else [True])
@@ -82,10 +94,10 @@ def test_a_content_of_a_table_is_indexed_once(engine: ManualEngine, monkeypatch:
     tables = Dimensions(engine.catalog)
     tables.create("t", "k BIGINT, w INT", [{"k": n % 9, "w": n} for n in range(200)])
     sql = "SELECT a.n AS x, t.w FROM small a JOIN t ON a.k = t.k WHERE t.w % 3 = 0"
-    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 1 << 30)
+    probe_never(monkeypatch)
     scanned = list(engine.invoker.answer_once(sql))
     assert len(scanned) > 20
-    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 0)
+    probe_always(monkeypatch)
     built: list[int] = []
     build = key_index.KeyIndex.of
 
@@ -110,10 +122,9 @@ def test_values_with_equal_hashes_are_compared(
         return np.zeros(len(column), np.int64)
 
     sql = f"SELECT a.n AS x, b.n AS y FROM small a JOIN large b ON a.{column} = b.{column}"
-    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 1 << 30)
+    probe_never(monkeypatch)
     scanned = list(engine.invoker.answer_once(sql))
-    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 0)
-    monkeypatch.setattr(join_inputs, "PROBE_COST", 0)
+    probe_always(monkeypatch)
     monkeypatch.setattr(key_index, "codes_of", same_hash)
     monkeypatch.setattr(join_evaluation, "codes_of", same_hash)
     assert list(engine.invoker.answer_once(sql)) == scanned
@@ -148,10 +159,9 @@ def test_decimals_are_found_by_index(data: st.DataObject, left: str, right: str)
             engine.create_stream(name, f"v {kind}, n INT, ts TIMESTAMP", time="ts", clock="stream")
             rows = [{"v": value, "n": n, "ts": START + timedelta(seconds=n)} for n, value in enumerate(values)]
             engine.push(name, rows)
-        patch.setattr(join_evaluation, "PROBE_SHARE", 1 << 30)
+        probe_never(patch)
         scanned = list(engine.invoker.answer_once(sql))
-        patch.setattr(join_evaluation, "PROBE_SHARE", 0)
-        patch.setattr(join_inputs, "PROBE_COST", 0)
+        probe_always(patch)
         indexed = list(engine.invoker.answer_once(sql))
         entries = engine.invoker.explain_once(sql)["inputs"]
     assert indexed == scanned == _judged(sql, {"a": (left, few), "b": (right, many)})
@@ -170,3 +180,35 @@ def _judged(sql: str, tables: dict[str, tuple[str, list[Any]]]) -> list[dict[str
         wide = sql.replace("a.v = b.v", "CAST(a.v AS DECIMAL(38,10)) = CAST(b.v AS DECIMAL(38,10))")
         rows: list[dict[str, Any]] = connection.sql(wide).to_arrow_table().to_pylist()
         return rows
+
+
+@pytest.mark.parametrize("columns", [["k"], ["k", "s"]])
+def test_many_keys_are_looked_up_in_indexes_that_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: list[str]
+) -> None:
+    monkeypatch.setattr(arrival, "TAIL_ROWS", 10)
+    monkeypatch.setattr(arrival, "KEYED_ROWS", 50)
+    engine = ManualEngine(tmp_path)
+    for name, keys in (("a", 90), ("b", 70)):
+        engine.create_stream(name, "k BIGINT, s STRING, n INT, ts TIMESTAMP", time="ts", clock="stream")
+        rows = [
+            {"k": None if n % 11 == 0 else n % keys, "s": f"v{n % 3}", "n": n, "ts": START + timedelta(seconds=n)}
+            for n in range(200)
+        ]
+        for first in range(0, len(rows), 100):
+            engine.push(name, rows[first : first + 100])
+    condition = " AND ".join(f"a.{column} = b.{column}" for column in columns)
+    sql = f"SELECT a.n AS x, b.n AS y FROM a [ROWS 190] JOIN b ON {condition}"
+    scanned = list(engine.invoker.answer_once(sql))
+    assert len(scanned) > 50
+    assert _joined_by(engine, sql) == ["scan", "scan"], "no index is built for many keys"
+    engine.register(sql)
+    engine.index_keys()
+    assert list(engine.invoker.answer_once(sql)) == scanned
+    assert "key index" in _joined_by(engine, sql)
+    selective = f"{sql} AND a.n % 5 = 1 AND b.n % 5 = 0"
+    assert _joined_by(engine, selective) == ["scan", "scan"], "most tuples of the index are not in the input"
+
+
+def _joined_by(engine: ManualEngine, sql: str) -> list[str]:
+    return [entry["joined_by"] for entry in engine.invoker.explain_once(sql)["inputs"]]

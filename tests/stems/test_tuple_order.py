@@ -8,7 +8,7 @@ import pytest
 from tureen.stems.tuple_order import order_by_time
 
 
-@pytest.mark.parametrize("distinct", [1, 2, 5, 1000])
+@pytest.mark.parametrize("distinct", [1, 2, 5, 1000, 20_000])
 @pytest.mark.parametrize("size", [0, 1, 2, 50, 3000])
 def test_order_equals_a_sort_by_all_columns(size: int, distinct: int) -> None:
     random = np.random.default_rng(size + distinct)

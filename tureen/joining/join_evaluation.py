@@ -35,10 +35,6 @@ from tureen.joining.row_order import order_of
 from tureen.predicate import FLIPPED
 from tureen.stems.key_index import HASHED, codes_of, valid_flags
 
-PROBE_SHARE = 8
-"""An input is probed by its key index if it has this many times the rows of the other side."""
-
-
 Known = JoinedRows | KnownPairs
 
 
@@ -231,9 +227,11 @@ class JoinEvaluation:
         self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]
     ) -> tuple[Numbers, Numbers] | None:
         """The pairs by the key index of an input; None if it has none for these factors, or scanning is cheaper."""
-        if not right.is_whole or len(left) * PROBE_SHARE >= len(right):
+        if not right.is_whole:
             return None
         (number,) = right.rows
+        if not self.inputs[number].may_probe(len(left)):
+            return None
         equalities = key_equalities(factors, number)
         if not equalities:
             return None

@@ -42,6 +42,9 @@ class JoinInput(Protocol):
     def ids_at(self, rows: Numbers) -> Numbers:
         """The ids of some rows, all of which exist."""
 
+    def may_probe(self, keys: int) -> bool:
+        """Whether rows with that many keys may be found by an index in less time than by scanning all rows."""
+
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Rows by key, from an index: pairs of an index of a key and a row; None if scanning all rows is cheaper.
 

@@ -24,8 +24,22 @@ from tureen.stems.run import times_of
 Ids = tuple[int, int]
 """The first tuple id of an interval, and the one after its last."""
 
+PROBE_SHARE = 8
+"""An input is probed by its key index if it has more than this many times the rows of the other side."""
+
 PROBE_COST = 4
-"""Probing the index of a segment with one key costs as much as scanning this many tuples."""
+"""Probing the index of a segment with one of few keys costs as much as scanning this many tuples."""
+
+MANY_KEYS_COST = 8
+"""Probing with many keys, which read an index from its begin to its end, costs this many times less per segment than
+scanning a tuple."""
+
+
+MANY_ROWS = 4096
+"""Times and ids of fewer tuples than this are found one by one."""
+
+MOST_ROWS_PER_TUPLE = 2
+"""Many keys are not looked for in indexes with more than this many rows for each tuple of the input."""
 
 
 class StreamInput:
@@ -77,11 +91,15 @@ class StreamInput:
 
     def times_at(self, rows: Numbers) -> Numbers:
         """The times of some tuples."""
-        return self._placed(rows).times
+        return self.times[rows] if self._is_most(rows) else self._placed(rows).times
 
     def ids_at(self, rows: Numbers) -> Numbers:
         """The ids of some tuples."""
-        return self._placed(rows).ids
+        return self.ids[rows] if self._is_most(rows) else self._placed(rows).ids
+
+    def _is_most(self, rows: Numbers) -> bool:
+        """Whether reading all tuples, one after the other, takes less time than finding some."""
+        return len(rows) >= MANY_ROWS and 2 * len(rows) > self._size
 
     def _placed(self, rows: Numbers) -> PlacedTuples:
         """Some tuples, by their positions in their segments."""
@@ -90,9 +108,28 @@ class StreamInput:
             self._asked = rows, placed_rows(self.matches, rows)
         return self._asked[1]
 
+    def may_probe(self, keys: int) -> bool:
+        """Whether there are few keys, or the indexes have few other tuples."""
+        return self._indexes is not None and (self._are_few(keys) or self._are_worth_it(keys))
+
+    def _are_few(self, keys: int) -> bool:
+        """Whether there are so few keys that an index is worth building."""
+        return keys * PROBE_SHARE < self._size and keys * len(self.matches.hits) * PROBE_COST <= self._size
+
+    def _are_worth_it(self, keys: int) -> bool:
+        """Whether probing indexes that exist takes less time than hashing the keys and all tuples."""
+        hits = self.matches.hits
+        return (
+            0 < keys * len(hits) <= MANY_KEYS_COST * self._size
+            and sum(hit.segment.rows for hit in hits) <= MOST_ROWS_PER_TUPLE * self._size
+        )
+
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Tuples by key, from the indexes of the segments."""
-        if self._indexes is None or len(valid) * len(self.matches.hits) * PROBE_COST > self._size:
+        if self._indexes is None:
+            return None
+        is_ready = self._indexes.is_ready
+        if not self._are_few(len(valid)) and not all(is_ready(hit.segment, columns) for hit in self.matches.hits):
             return None
         probes = ProbeKeys.in_hash_order(keys, valid)
         probing, rows = [], []
@@ -201,9 +238,13 @@ class TableInput:
         """The numbers of some rows."""
         return self.ids[rows]
 
+    def may_probe(self, keys: int) -> bool:
+        """Whether there are few keys."""
+        return self._indexes is not None and keys * PROBE_SHARE < len(self) and keys * PROBE_COST <= len(self)
+
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Rows by key, from the index of the table's content."""
-        if self._indexes is None or not len(self) or len(valid) * PROBE_COST > len(self):
+        if self._indexes is None:
             return None
         if not self._indexes.can_keep(self._table.num_rows, columns):
             return None

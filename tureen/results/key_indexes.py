@@ -55,6 +55,13 @@ class KeyIndexes:
         """Whether an index of that many rows can be kept at all."""
         return most_bytes(rows, len(columns)) <= self._max_bytes
 
+    def is_ready(self, segment: Segment, columns: KeyColumns) -> bool:
+        """Whether there is an index of a segment by columns, which needs not be built."""
+        if segment.stored_keys(columns) is not None:
+            return True
+        self._drop_gone()
+        return self._indexes.find((id(segment.run()), columns)) is not None
+
     def of_segment(self, segment: Segment, columns: KeyColumns) -> KeyIndex:
         """The index of a segment by columns: that of a file, if there is one."""
         stored, run = segment.stored_keys(columns), segment.run()

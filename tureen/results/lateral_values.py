@@ -73,5 +73,9 @@ class LateralValues:
         """See `ids`."""
         return np.zeros(len(rows), np.int64)
 
+    def may_probe(self, keys: int) -> bool:  # noqa: ARG002
+        """No."""
+        return False
+
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> None:
         """None: there is no index."""

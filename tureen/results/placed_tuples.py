@@ -102,6 +102,10 @@ class PlacedTuples:
         """The ids of some tuples."""
         return self._at(rows).ids
 
+    def may_probe(self, keys: int) -> bool:  # noqa: ARG002
+        """No."""
+        return False
+
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> None:
         """None: the tuples have no index."""
 

@@ -117,6 +117,10 @@ class StreamStem:
                 rows[here] = np.where(positions >= 0, part.first + positions, -1)
         return rows
 
+    def may_probe(self, keys: int) -> bool:  # noqa: ARG002
+        """Always."""
+        return True
+
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
         """Rows by key, from the indexes of the segments."""
         probing, rows = [_NONE], [_NONE]
@@ -194,6 +198,10 @@ class TableStem(TableInput):
     def rows_of(self, ids: Numbers) -> Numbers:
         """The rows with some ids, which are their numbers."""
         return np.where(ids < len(self), ids, -1)
+
+    def may_probe(self, keys: int) -> bool:  # noqa: ARG002
+        """Always."""
+        return True
 
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
         """Rows by key."""

@@ -28,8 +28,17 @@ def order_by_time(times: Numbers, ids: Sequence[Numbers]) -> Numbers | None:
     if len(times) <= FEW_ROWS:
         return np.lexsort((*reversed(ids), times))
     order = np.arange(len(times))
-    for column in (*reversed(ids), times):
-        radix_sort(column[order], order)
+    # A copy, which can be written to: so one compiled form serves all columns.
+    radix_sort(times.copy(), order)
+    is_equal = np.diff(times[order]) == 0
+    tied = np.flatnonzero(np.append(is_equal, False) | np.append(False, is_equal))
+    if len(tied) > len(times) // 2:
+        # Stable sorts by each column, the most significant last.
+        for column in (*reversed(ids), times):
+            radix_sort(column[order], order)
+    elif len(tied):
+        rows = order[tied]
+        order[tied] = rows[np.lexsort((*(column[rows] for column in reversed(ids)), times[rows]))]
     return order
 
 
