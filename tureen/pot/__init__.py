@@ -9,7 +9,8 @@ Gives transactions, the inbox, the lease. Does not know Spark, the language, or 
   `clauses.py`, `registering.py`, `templates.py`, `members.py`, `template_files.py`, `tokens.py`,
   `functions.py`, `window_needs.py`, `status.py`: the objects in it
 * `peers.py`, `links.py`, `held_flows.py`, `home_progress.py`: other servers, and how far their streams are received
-* `runs.py`, `query_runs.py`, `kept_joins.py`: the files that commits name; `needed_keys.py`: the key indexes in them
+* `runs.py`, `query_runs.py`, `kept_joins.py`, `key_files.py`: the files that commits name; `needed_keys.py`: the key
+  indexes that they have
 * `files.py`, `parts.py`, `tablefile.py`: their format
 * `inbox.py`, `log.py`, `record.py`, `heads.py`: pushed rows until they are in runs; `reserved_ids.py`: their tuple ids
 * `gates.py`, `closed_files.py`, `pending_rejections.py`: punctuations, and the rows that they reject;
