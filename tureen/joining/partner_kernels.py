@@ -43,6 +43,15 @@ def narrow_range(
 
 
 @compiled
+def _are_equal(left: np.ndarray, left_row: int, right: np.ndarray, right_row: int) -> bool:
+    """Whether two rows with the same first key have the same others."""
+    for line in range(1, left.shape[0]):
+        if left[line, left_row] != right[line, right_row]:
+            return False
+    return True
+
+
+@compiled
 def _number_groups(
     keys: np.ndarray,
     valid: np.ndarray,
@@ -64,10 +73,7 @@ def _number_groups(
             slot = bucket_of(hash_row(keys, row), bits)
             group = groups[slot]
             while group >= 0:
-                same = stored[slot] == keys[0, row]
-                for line in range(1, keys.shape[0]):
-                    same = same and keys[line, row] == keys[line, heads[group]]
-                if same:
+                if stored[slot] == keys[0, row] and _are_equal(keys, row, keys, heads[group]):
                     break
                 slot = (slot + 1) & (groups.size - 1)
                 group = groups[slot]
@@ -117,10 +123,7 @@ def group_partners(
             slot = bucket_of(hash_row(left, row), bits)
             group = groups[slot]
             while group >= 0:
-                same = stored[slot] == left[0, row]
-                for line in range(1, left.shape[0]):
-                    same = same and left[line, row] == right[line, heads[group]]
-                if same:
+                if stored[slot] == left[0, row] and _are_equal(left, row, right, heads[group]):
                     break
                 slot = (slot + 1) & (groups.size - 1)
                 group = groups[slot]
