@@ -174,13 +174,17 @@ class WorkerPool:
         return called
 
     def check(self, function: UserFunction) -> None:
-        """Raise WorkerFailed if a function cannot be loaded by a new process."""
+        """Raise WorkerFailed if a function cannot be loaded by a new process, which otherwise waits for its calls."""
         worker = Worker()
         try:
             worker.call(function, None, time.monotonic() + START_SECONDS)
-        finally:
+        except BaseException:
             worker.kill()
+            raise
+        finally:
             self.retire()
+        with self._free:
+            self._idle.append(worker)
 
     def retire(self) -> None:
         """End the idle workers, which may have imported earlier versions of modules."""
