@@ -27,8 +27,8 @@ from benchmarks.workload import SCHEMA, conditions, register_all, tuples
 from tureen.language.fast.quick import QuickBinder
 from tureen.matching import Buffers, CellReader, match_block
 from tureen.pot.clauses import eager_clauses
-from tureen.pot.queries import NewInput, Registration, Unregistration
 from tureen.pot.query_runs import live_query_runs
+from tureen.pot.registered import NewInput, Registration, Unregistration
 from tureen.pot.registering import change_together
 from tureen.pot.streams import find_stream
 from tureen.queries import QueryRun, compile_clauses

@@ -32,7 +32,7 @@ from benchmarks.psoup_response import COMPLETE, NOMAT, PARTIAL, Curves, Invocati
 from benchmarks.psoup_workload import INEQUALITIES, SIGNS, constant
 from benchmarks.workload import SCHEMA, START, tuples
 from tureen.pipeline import join_keeping
-from tureen.pot.queries import Registered
+from tureen.pot.registered import Registered
 from tureen.results.answer import Answer, Bounds
 from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_ready import ReadyJoin

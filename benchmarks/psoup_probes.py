@@ -32,7 +32,7 @@ from tureen.join import Field, InnerJoin, JoinCompare
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.language import bind_query
 from tureen.matching import Selector
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.query import NamedRelation
 from tureen.results.gather import StreamMatches
 from tureen.results.join_inputs import StreamInput, TableInput

@@ -22,7 +22,7 @@ from tests.cases.casefile import Case, CaseFile, CaseRelation, Expected, Failure
 from tests.cases.tables import Table
 from tureen.errors import TureenError
 from tureen.pipeline import arrival, upkeep
-from tureen.pot.queries import Registration
+from tureen.pot.registered import Registration
 from tureen.pot.registering import change_together
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine

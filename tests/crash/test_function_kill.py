@@ -10,7 +10,7 @@ from tests.crash.processes import run_until_killed
 from tureen.functions.function_source import function_of
 from tureen.pot.catalog import Catalog
 from tureen.pot.functions import find_function
-from tureen.pot.queries import LOCAL
+from tureen.pot.registered import LOCAL
 from tureen.soup.functions import Functions
 
 OLD = function_of("text_size", "builtins:len", "INT", "STRING")

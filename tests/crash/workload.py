@@ -19,8 +19,8 @@ from tureen.pot import log
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.inbox import Inbox
 from tureen.pot.kept_joins import new_join
-from tureen.pot.queries import NewInput, Registration
 from tureen.pot.record import Entry
+from tureen.pot.registered import NewInput, Registration
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, list_streams
 from tureen.pot.sweep import sweep

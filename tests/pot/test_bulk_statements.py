@@ -20,8 +20,9 @@ from tureen.pot.bulk_statements import BATCH_ROWS, BulkStatement
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.catalog_tables import clauses
 from tureen.pot.clauses import choosable_clauses, choose_clauses, fail_clauses
-from tureen.pot.queries import Registration, Unregistration, names_taken
+from tureen.pot.queries import names_taken
 from tureen.pot.query_runs import publish_query_run
+from tureen.pot.registered import Registration, Unregistration
 from tureen.pot.registering import change_together
 
 Change = Registration | tuple[int, str | None]

@@ -13,7 +13,7 @@ from tureen.functions.function_source import function_of
 from tureen.language.text.called_functions import calls_function
 from tureen.pot.catalog import take_seq
 from tureen.pot.functions import add_function, find_function, list_functions, remove_function
-from tureen.pot.queries import LOCAL
+from tureen.pot.registered import LOCAL
 from tureen.testing.manual_engine import ManualEngine
 
 

@@ -17,8 +17,9 @@ from tureen.pot.bulk_statements import BATCH_ROWS
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.catalog_tables import clauses, queries, query_inputs, query_runs
 from tureen.pot.clauses import choose_clauses, fail_clauses
-from tureen.pot.queries import NewInput, Registration, Unregistration, find_query
+from tureen.pot.queries import find_query
 from tureen.pot.query_runs import QueryRunRecord, publish_query_run
+from tureen.pot.registered import NewInput, Registration, Unregistration
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.predicate import Interval, Within

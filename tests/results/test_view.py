@@ -13,7 +13,8 @@ from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.catalog_tables import queries, streams
 from tureen.pot.clauses import choose_clauses, fail_clauses
 from tureen.pot.members import drop_member
-from tureen.pot.queries import NewInput, Registration, Unregistration, share
+from tureen.pot.queries import share
+from tureen.pot.registered import NewInput, Registration, Unregistration
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream
 from tureen.pot.templates import share_template

@@ -88,8 +88,8 @@ class Federation:
         self._threads: list[threading.Thread] = []
         self._token = -1
         invoker.view.trouble_of_replica = self.trouble_of
-        invoker.borrow_replica = self.borrow_replica
-        invoker.find_remote = self.find_remote
+        invoker.prepared.borrow_replica = self.borrow_replica
+        invoker.prepared.find_remote = self.find_remote
         self.refresh()
 
     # Peers

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tureen.federation.frame import FRAME_ROWS, FlowFrame, flow_schema
 from tureen.matching import Selector
 from tureen.pot.home_progress import HomeProgress
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.pot.streams import Stream
 from tureen.predicate import Clause, Interval, Within
 from tureen.results.changes import NewRows, new_rows

@@ -45,10 +45,10 @@ def narrow_range(
 @compiled
 def _are_equal(left: np.ndarray, left_row: int, right: np.ndarray, right_row: int) -> bool:
     """Whether two rows with the same first key have the same others."""
+    same = True
     for line in range(1, left.shape[0]):
-        if left[line, left_row] != right[line, right_row]:
-            return False
-    return True
+        same = same and left[line, left_row] == right[line, right_row]
+    return same
 
 
 @compiled

@@ -16,7 +16,7 @@ from tureen.matching import Selector
 from tureen.pot.files import durable_file
 from tureen.pot.kept_joins import NewJoinRun
 from tureen.pot.key_files import KeyFile
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.pot.runs import Run
 from tureen.results.join_inputs import Ids, StreamInput, matches_within
 from tureen.results.key_indexes import KeyIndexes

@@ -6,6 +6,7 @@ Gives transactions, the inbox, the lease. Does not know Spark, the language, or 
 * `catalog.py`, `catalog_tables.py`, `catalog_engine.py`, `connecting.py`, `commit_token.py`, `digest.py`: the SQLite
   database
 * `relations.py`, `streams.py`, `derived_streams.py`, `stream_cache.py`, `tables.py`, `dropping.py`, `queries.py`,
+  `registered.py`,
   `clauses.py`, `registering.py`, `templates.py`, `members.py`, `template_files.py`, `tokens.py`,
   `functions.py`, `window_needs.py`, `status.py`: the objects in it
 * `peers.py`, `links.py`, `held_flows.py`, `home_progress.py`: other servers, and how far their streams are received

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, select
 
 from tureen.pot.catalog import take_seq
 from tureen.pot.catalog_tables import queries, query_inputs, streams
-from tureen.pot.queries import DERIVED, Registration, add_queries
+from tureen.pot.queries import add_queries
+from tureen.pot.registered import DERIVED, Registration
 from tureen.pot.streams import Stream, create_stream, list_streams
 from tureen.retention import Retain
 from tureen.schema import Schema

@@ -12,7 +12,7 @@ from tureen.errors import DuplicateName, FunctionInUse, UnknownFunction, nearest
 from tureen.functions.user_function import UserFunction, function_key
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import functions, queries, streams, templates
-from tureen.pot.queries import DERIVED
+from tureen.pot.registered import DERIVED
 
 Calls = Callable[[str, str], bool]
 """Whether the SQL of a query calls the function of a name."""

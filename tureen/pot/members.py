@@ -29,7 +29,8 @@ from tureen.pot.catalog_tables import (
     template_parts,
     templates,
 )
-from tureen.pot.queries import MemberValues, Registered, find_query, unknown
+from tureen.pot.queries import find_query, unknown
+from tureen.pot.registered import MemberValues, Registered
 from tureen.pot.tablefile import read_table
 from tureen.pot.templates import Template, find_template
 from tureen.schema import Schema

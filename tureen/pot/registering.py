@@ -14,17 +14,8 @@ from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.clauses import release_clauses
 from tureen.pot.functions import check_functions
 from tureen.pot.members import drop_member
-from tureen.pot.queries import (
-    NewInput,
-    RegisteredInput,
-    Registration,
-    Unregistration,
-    add_queries,
-    name_taken,
-    names_taken,
-    remove_queries,
-    unknown,
-)
+from tureen.pot.queries import add_queries, name_taken, names_taken, remove_queries, unknown
+from tureen.pot.registered import NewInput, RegisteredInput, Registration, Unregistration
 from tureen.pot.streams import stream_by_id
 from tureen.pot.tables import dimension_by_id
 from tureen.schema import name_key

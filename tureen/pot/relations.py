@@ -10,7 +10,7 @@ from tureen.errors import UnknownStream, UnknownTable, Unsupported, nearest
 from tureen.functions.function_lookup import FunctionLookup, RecordedFunctions
 from tureen.functions.user_function import UserFunction
 from tureen.pot.functions import StoredFunctions
-from tureen.pot.queries import NewInput, RegisteredInput
+from tureen.pot.registered import NewInput, RegisteredInput
 from tureen.pot.streams import Stream, find_stream, list_streams
 from tureen.pot.tables import Dimension, find_dimension, list_dimensions
 from tureen.pot.window_needs import dump_need

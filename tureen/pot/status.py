@@ -14,8 +14,9 @@ from tureen.pot.catalog_tables import clauses, queries, query_inputs
 from tureen.pot.clauses import last_eager_seq
 from tureen.pot.damage import noted_damage
 from tureen.pot.kept_joins import join_status
-from tureen.pot.queries import Registered, count_queries
+from tureen.pot.queries import count_queries
 from tureen.pot.query_runs import live_query_runs
+from tureen.pot.registered import Registered
 from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, visible_streams
 from tureen.pot.tables import Dimension, list_dimensions

@@ -24,7 +24,8 @@ from tureen.pot.catalog_tables import (
     template_parts,
     templates,
 )
-from tureen.pot.queries import LOCAL, RegisteredInput, check_free
+from tureen.pot.queries import check_free
+from tureen.pot.registered import LOCAL, RegisteredInput
 from tureen.query import RelationKind
 from tureen.schema import Schema, name_key
 

@@ -15,7 +15,7 @@ from tureen.joining.join_limits import JoinLimits
 from tureen.matching import Selector
 from tureen.position import Position
 from tureen.pot.catalog import Catalog
-from tureen.pot.queries import Registered, RegisteredInput
+from tureen.pot.registered import Registered, RegisteredInput
 from tureen.pot.streams import Stream
 from tureen.query import Query
 from tureen.results.answer import Answer, Bounds

@@ -15,7 +15,7 @@ from tureen.join import Field
 from tureen.matching import Selector
 from tureen.position import BEGINNING, Mark, Position, QueryKey
 from tureen.pot.catalog import Catalog
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.query import Query
 from tureen.results.gather import gather_segment
 from tureen.results.output_patterns import InputPart, OutputPatterns, PlacedOutput

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from tureen.eddy.costly_factors import JoinPlacement, place_factor
 from tureen.join import Field, InnerJoin, JoinFactor, JoinOpaque
 from tureen.matching import profile_of
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.predicate import Factor, Opaque
 from tureen.query import RelationKind
 from tureen.results.join_ready import ReadyJoin

@@ -14,8 +14,9 @@ from tureen.language.text.shapes import shape_of
 from tureen.matching import access_column, describe
 from tureen.pot.catalog import Catalog
 from tureen.pot.kept_joins import find_join
-from tureen.pot.queries import Registered, RegisteredInput, count_shape
+from tureen.pot.queries import count_shape
 from tureen.pot.query_runs import live_query_runs
+from tureen.pot.registered import Registered, RegisteredInput
 from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.query import Input, Query, RelationKind

@@ -14,7 +14,7 @@ from tureen.aggregates.groups import GroupNumbers
 from tureen.closed.tuple_groups import GREATEST_TIME, LEAST_TIME, Mask, Times
 from tureen.matching import Selector
 from tureen.position import Mark
-from tureen.pot.queries import Registered, RegisteredInput
+from tureen.pot.registered import Registered, RegisteredInput
 from tureen.query import STEP_END, STEP_START, key_name
 from tureen.results.changes import new_rows
 from tureen.results.closing_histories import ClosingHistories

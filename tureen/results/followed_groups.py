@@ -18,7 +18,7 @@ import pyarrow as pa
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import TureenError
 from tureen.position import Position
-from tureen.pot.queries import Registered
+from tureen.pot.registered import Registered
 from tureen.query import Query
 from tureen.results.answering import Answers
 from tureen.results.changes import mark_of

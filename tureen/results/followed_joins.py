@@ -26,7 +26,7 @@ from tureen.joining.planned_join import PlannedJoin
 from tureen.joining.shared_join import JoinedRelation, SharedJoin, SharedJoinOfQuery, shared_join_of
 from tureen.plan_hint import PlanHint
 from tureen.position import Mark, Position
-from tureen.pot.queries import Registered
+from tureen.pot.registered import Registered
 from tureen.results.closed_inputs import PunctuatedJoin
 from tureen.results.closing_histories import ClosingHistories
 from tureen.results.early_propagation import Exhaustion

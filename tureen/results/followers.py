@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Hashable
 
-from tureen.pot.queries import Registered
+from tureen.pot.registered import Registered
 from tureen.results.followed import FollowedQueries, FollowedQuery
 from tureen.results.followed_joins import FollowedJoins, JoinFollower
 from tureen.results.join_operator import ReadTable

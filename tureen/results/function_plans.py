@@ -10,7 +10,7 @@ from tureen.functions.function_calls import functions_in
 from tureen.functions.function_costs import costs, factors
 from tureen.functions.user_function import UserFunction, digests_in, shown_sql
 from tureen.join import InnerJoin, Join, JoinFactor, JoinOpaque, JoinTree, LateralJoin
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.predicate import AllOf, AnyOf, Factor, Opaque, Predicate, calls_functions
 from tureen.query import Expression, Query, SetOperation
 

@@ -15,7 +15,7 @@ from tureen.errors import Unsupported
 from tureen.evaluation.duck import arrow_column, run
 from tureen.join import Field, InnerJoin, JoinCompare, JoinFactor, divided, field_name, parse_field
 from tureen.pot.members import Members
-from tureen.pot.queries import LOCAL, Registered
+from tureen.pot.registered import LOCAL, Registered
 from tureen.pot.templates import Template
 from tureen.query import Query, key_name
 from tureen.results.group_changes import ChangedRow, hash_of, key_texts, pair_rows

@@ -17,7 +17,7 @@ from tureen.aggregates.groups import GroupNumbers
 from tureen.aggregates.selected_kernels import combine_selected
 from tureen.aggregates.strip import Entries, Strip, scratch_for
 from tureen.matching import Selector
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.results.grouped import GroupStates, Plans, empty_row, state_rows
 from tureen.results.kept import Structure
 from tureen.results.ranges import Range, ranges_of

@@ -15,14 +15,9 @@ from tureen.bounded_cache import BoundedCache
 from tureen.errors import UnknownQuery, UnknownStream
 from tureen.handle import is_query_handle
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
-from tureen.language.fast.quick import QuickBinder
-from tureen.language.languages import bind_text
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.pot.functions import StoredFunctions
-from tureen.pot.parts import missing_file
-from tureen.pot.queries import LOCAL, Registered, RegisteredInput
-from tureen.pot.relations import Relations
+from tureen.pot.registered import Registered
 from tureen.pot.streams import Stream, list_streams
 from tureen.query import Query
 from tureen.results.answer import Answer
@@ -45,11 +40,13 @@ from tureen.results.followed_joins import JoinFollower
 from tureen.results.followers import Follower, Followers
 from tureen.results.group_changes import GroupChanges
 from tureen.results.group_following import GroupFollowing
+from tureen.results.held_files import with_files
 from tureen.results.join_changes import NewJoinedRows
-from tureen.results.join_ready import ReadyJoin, SchemaOf, prepare
-from tureen.results.ready import BoundTemplate, Ready
+from tureen.results.join_ready import ReadyJoin
+from tureen.results.prepared_queries import PreparedQueries
+from tureen.results.ready import Ready
 from tureen.results.reuse import CoveringStreams
-from tureen.results.standing_check import check_standing, relation_of
+from tureen.results.standing_check import check_standing
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.template_matches import TemplateMatches, finish_matches, match_template
 from tureen.results.template_rule import TemplateRule
@@ -65,15 +62,6 @@ LIGHT_ROWS = 1 << 20
 
 LIGHT_TEXT = 2_000
 """The maximum length of a short text, which is parsed in a millisecond or two."""
-
-RETRIES = 5
-"""How often an invocation is retried if a file was removed."""
-
-BOUND_TEMPLATES = 256
-"""The number of templates that a process caches as `BoundTemplate`."""
-
-BOUND_QUERIES = 4096
-"""The number of prepared queries that a process caches."""
 
 KNOWN_QUERIES = 1 << 16
 """The number of queries of which a process remembers whether they have groups."""
@@ -94,9 +82,7 @@ class Invoker:
         `routing` is the policy by which new tuples are routed through followed joins.
         """
         self.view = View(catalog)
-        self._ready: BoundedCache[str, Ready | ReadyJoin] = BoundedCache(BOUND_QUERIES)
-        self._binder = QuickBinder()
-        self._members: BoundedCache[str, BoundTemplate] = BoundedCache(BOUND_TEMPLATES)
+        self.prepared = PreparedQueries(self.view)
         self._grouped: BoundedCache[str, bool] = BoundedCache(KNOWN_QUERIES)
         self.answers = Answers(catalog, clock, limits)
         self.watch = self.answers.watch
@@ -106,10 +92,6 @@ class Invoker:
         self.followers.joins.histories = self.answers.histories
         self.covering = CoveringStreams(self.view, self.answers.derived_rows)
         self._explainer = Explainer(catalog, self.answers, self.followers.joins, self.covering)
-        self.find_remote: Callable[[str], Stream | None] | None = None
-        """Makes a stream known that a peer shares; set by what receives streams of other servers."""
-        self.borrow_replica: Callable[[Stream, Query, int], int] | None = None
-        """Finds a replica for an input of an unregistered query over a remote stream; set by what receives them."""
         self._groups = GroupFollowing(self.answers)
         self._finals = FinalFollowing(catalog, self.answers)
 
@@ -125,23 +107,23 @@ class Invoker:
         return self._with_files(lambda: self._is_light(handle))
 
     def _is_light(self, handle: str) -> bool:
-        registered, snapshot = self._look_up(handle)
+        registered, snapshot = self.prepared.look_up(handle)
         rows = sum(run.rows for state in snapshot.streams.values() for run in state.runs)
         if len(registered.sql) > LIGHT_TEXT or rows > LIGHT_ROWS:
             return False
-        return self._bound(registered, snapshot).light
+        return self.prepared.find(registered, snapshot).light
 
     def answer_once(self, sql: str, now: int | None = None, language: str = "sql") -> Answer:
         """The answer of an unregistered query, evaluated from the index."""
-        return self._with_files(lambda: self._answer(*self._unregistered(sql, language), now))
+        return self._with_files(lambda: self._answer(*self.prepared.unregistered(sql, language), now))
 
     def follow(self, handle: str) -> Follower | None:
         """Add a follower of a query to those that share work; None if it computes its changes alone."""
 
         def add() -> Follower | None:
             version = self.view.version
-            registered, snapshot = self._look_up(handle)
-            ready = self._bound(registered, snapshot)
+            registered, snapshot = self.prepared.look_up(handle)
+            ready = self.prepared.find(registered, snapshot)
             if ready.query.grouping is not None:
                 return None
             follower = self.followers.add(registered, snapshot, ready)
@@ -199,9 +181,9 @@ class Invoker:
         punctuations: bool,
     ) -> NewRows | NewJoinedRows:
         """The new rows since a position; with punctuations since the one that was asked for, which may be earlier."""
-        registered, snapshot = self._look_up(handle)
+        registered, snapshot = self.prepared.look_up(handle)
         check_standing(registered)
-        ready = self._bound(registered, snapshot)
+        ready = self.prepared.find(registered, snapshot)
         if isinstance(ready, ReadyJoin):
             if at_most is not None:
                 until = {
@@ -225,8 +207,8 @@ class Invoker:
 
     def _propagated(self, handle: str, joined: NewJoinedRows, since: Position | None) -> NewJoinedRows:
         """New rows of a join with the punctuations of its output."""
-        registered, snapshot = self._look_up(handle)
-        ready = self._bound(registered, snapshot)
+        registered, snapshot = self.prepared.look_up(handle)
+        ready = self.prepared.find(registered, snapshot)
         assert isinstance(ready, ReadyJoin)
         return self.followers.joins.propagated(registered, snapshot, ready, joined, since)
 
@@ -249,9 +231,9 @@ class Invoker:
         """
 
         def prepare() -> PreparedGroups:
-            registered, snapshot = self._look_up(handle)
+            registered, snapshot = self.prepared.look_up(handle)
             check_standing(registered)
-            return PreparedGroups(registered, snapshot, self._bound(registered, snapshot))
+            return PreparedGroups(registered, snapshot, self.prepared.find(registered, snapshot))
 
         def read() -> GroupChanges:
             if prepare().query.final:
@@ -284,16 +266,16 @@ class Invoker:
 
     def query_of(self, handle: str) -> Query:
         """The bound query of a handle."""
-        registered, snapshot = self._with_files(lambda: self._look_up(handle))
-        return self._bound(registered, snapshot).query
+        registered, snapshot = self._with_files(lambda: self.prepared.look_up(handle))
+        return self.prepared.find(registered, snapshot).query
 
     def closed_steps(self, handle: str, after: int | None) -> ClosedSteps:
         """The rows of a query's steps after that number that are over."""
 
         def read() -> ClosedSteps:
-            registered, snapshot = self._look_up(handle)
+            registered, snapshot = self.prepared.look_up(handle)
             check_standing(registered)
-            ready = self._bound(registered, snapshot)
+            ready = self.prepared.find(registered, snapshot)
             assert isinstance(ready, Ready)
             return self.answers.closed_steps(registered, snapshot, ready, after)
 
@@ -352,43 +334,22 @@ class Invoker:
 
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""
-        registered, snapshot = self._with_files(lambda: self._look_up(handle))
-        query = self._bound(registered, snapshot).query
+        registered, snapshot = self._with_files(lambda: self.prepared.look_up(handle))
+        query = self.prepared.find(registered, snapshot).query
         return Schema(tuple(Column(output.name, output.value.type) for output in query.outputs))
 
     def template_of(self, handle: str) -> Part | None:
         """How the rows of a query in WXQuery become XML; None for others."""
-        registered, snapshot = self._with_files(lambda: self._look_up(handle))
-        return self._bound(registered, snapshot).query.template
+        registered, snapshot = self._with_files(lambda: self.prepared.look_up(handle))
+        return self.prepared.find(registered, snapshot).query.template
 
     def _with_files(self, answer: Callable[[], Result]) -> Result:
-        """Call `answer`, and retry it if a file was removed in the meantime."""
-        self.view.refresh()
-        try:
-            return answer()
-        except FileNotFoundError:
-            return self._with_held_files(answer)
-
-    def _with_held_files(self, answer: Callable[[], Result]) -> Result:
-        """Call `answer` again after a file was replaced and removed before it was mapped.
-
-        All files are mapped first, so that a retry succeeds however long it takes.
-        """
-        with self.view.holding():
-            for _ in range(RETRIES):
-                self.view.forget()
-                with suppress(FileNotFoundError):
-                    return answer()
-            self.view.forget()
-            try:
-                return answer()
-            except FileNotFoundError as error:
-                raise missing_file(error) from error
+        return with_files(self.view, answer)
 
     def _invoke(self, handle: str, now: int | None) -> Answer:
-        registered, snapshot = self._look_up(handle)
+        registered, snapshot = self.prepared.look_up(handle)
         check_standing(registered)
-        return self._answer(registered, snapshot, self._bound(registered, snapshot), now)
+        return self._answer(registered, snapshot, self.prepared.find(registered, snapshot), now)
 
     def _answer(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin, now: int | None) -> Answer:
         if isinstance(ready, ReadyJoin):
@@ -410,69 +371,16 @@ class Invoker:
         """Call `use` with a query, the snapshot that an invocation would answer from, and the prepared query."""
 
         def look_up_and_use() -> Result:
-            registered, snapshot = self._look_up(handle)
-            return use(registered, snapshot, self._bound(registered, snapshot))
+            registered, snapshot = self.prepared.look_up(handle)
+            return use(registered, snapshot, self.prepared.find(registered, snapshot))
 
         return self._with_files(look_up_and_use)
 
     def explain_once(self, sql: str, language: str = "sql") -> dict[str, Any]:
         """How an unregistered query would be answered."""
-        return self._with_files(lambda: self._explainer.explain(*self._unregistered(sql, language)))
-
-    def _look_up(self, handle: str) -> tuple[Registered, Snapshot]:
-        registered = self.view.query(handle)
-        join_ids = () if registered.join_id is None else (registered.join_id,)
-        snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids, join_ids)
-        return self.view.query(handle, at_least=snapshot.seq), snapshot
-
-    def _unregistered(self, sql: str, language: str) -> tuple[Registered, Snapshot, Ready | ReadyJoin]:
-        """An unregistered query, as if it were registered and lazy."""
-        unknown: list[str] = []
-        try:
-            relations, query = self._bound_once(sql, language, unknown)
-        except UnknownStream:
-            if self.find_remote is None or not unknown or self.find_remote(unknown[0]) is None:
-                raise
-            return self._unregistered(sql, language)
-        inputs = tuple(self._unregistered_input(relations, query, number) for number in range(len(query.leaves)))
-        registered = Registered("", None, sql, "", inputs, seq=0, registered_at=0, owner=LOCAL, language=language)
-        snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids)
-        return registered, snapshot, _prepared(query, relations.schema, registered)
-
-    def _bound_once(self, sql: str, language: str, unknown: list[str]) -> tuple[Relations, Query]:
-        """An unregistered query; names of relations that do not exist are added to `unknown`."""
-        with self.view.catalog.read() as tx:
-            relations = Relations.of(tx, unknown.append)
-            return relations, bind_text(sql, language, relations.describe, relations.function)
-
-    def _unregistered_input(self, relations: Relations, query: Query, number: int) -> RegisteredInput:
-        """An input of an unregistered query; over a replica, if its stream lives at another server."""
-        leaf = query.leaves[number]
-        stream = relations.find(leaf.relation)
-        if self.borrow_replica is None or not isinstance(stream, Stream) or stream.home is None:
-            return relations.unregistered_input(leaf)
-        return RegisteredInput(leaf.kind, self.borrow_replica(stream, query, number))
-
-    def _bound(self, registered: Registered, snapshot: Snapshot) -> Ready | ReadyJoin:
-        return self._ready.get(registered.id, lambda: self._prepare(registered, snapshot))
-
-    def _prepare(self, registered: Registered, snapshot: Snapshot) -> Ready | ReadyJoin:
-        relations = Relations(lambda name: relation_of(snapshot, name), StoredFunctions(self.view.catalog.read))
-        values = registered.values
-        if values is None or len(registered.inputs) > 1 or not registered.stream_ids:
-            query, _ = self._binder.bind(registered.sql, relations.describe, relations.function, registered.language)
-            return _prepared(query, relations.schema, registered)
-        schema = snapshot.streams[registered.stream_ids[0]].stream.visible
-        template = self._members.get(values.template, lambda: BoundTemplate(values, schema, relations.function))
-        return template.ready(registered.sql, values)
+        return self._with_files(lambda: self._explainer.explain(*self.prepared.unregistered(sql, language)))
 
 
 def _end_of(state: StreamState, until: Mapping[int, int] | None) -> int:
     """The tuple of a stream at which changes end."""
     return state.stream.next_id if until is None else until[state.stream.id]
-
-
-def _prepared(query: Query, schema_of: SchemaOf, registered: Registered) -> Ready | ReadyJoin:
-    if query.joins:
-        return prepare(query, schema_of, [entry.stream_id for entry in registered.inputs])
-    return Ready.of(query, schema_of(query.stream.relation))

@@ -20,7 +20,7 @@ from tureen.joining.join_input import JoinInput
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.partnered import KnownPairs
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.query import RelationKind, block_column
 from tureen.results.axis import TimeAxis
 from tureen.results.combined_rows import combine

@@ -28,7 +28,7 @@ from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
 from tureen.position import Mark, Position, QueryKey, UnreadChanges
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.query import Input, Query, RelationKind
 from tureen.results.changes import check_has_changes, mark_of
 from tureen.results.flat_join import FlatJoin, first_of_each, flat_join, occurs_in

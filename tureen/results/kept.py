@@ -16,7 +16,7 @@ from tureen.aggregates.plan import Plan
 from tureen.aggregates.strip import Strip, make_strip
 from tureen.errors import DamagedFile, QueryFailed
 from tureen.matching import Selector
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.results.gather import gather_segment
 from tureen.results.segment import Segment
 from tureen.results.stream_state import StreamState

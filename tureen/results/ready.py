@@ -9,7 +9,7 @@ import pyarrow as pa
 from tureen.functions.function_lookup import FunctionLookup
 from tureen.language.templates.member import MemberBinder
 from tureen.matching import Selector
-from tureen.pot.queries import MemberValues
+from tureen.pot.registered import MemberValues
 from tureen.query import Query
 from tureen.results.finish import Finish
 from tureen.results.gather import fields_of

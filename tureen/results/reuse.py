@@ -20,7 +20,7 @@ from tureen.fast_paths import FastPath, is_enabled
 from tureen.join import parse_field
 from tureen.language import bind_query
 from tureen.pot.derived_streams import derived_streams, texts_of_queries
-from tureen.pot.queries import Registered
+from tureen.pot.registered import Registered
 from tureen.pot.relations import Relations
 from tureen.pot.streams import Stream
 from tureen.predicate import AllOf, columns_of, may_raise

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tureen.errors import DamagedFile
 from tureen.keys import KeyColumns
 from tureen.matching import RunCells, Selector
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.stems.index import BLOCK_ROWS, index_block
 from tureen.stems.run import OpenRun, log_damage
 from tureen.stems.stored_keys import Report, StoredKeys

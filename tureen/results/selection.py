@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.matching import Selector
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.query import Expression
 from tureen.results.gather import StreamMatches
 from tureen.results.matches import rows_in_steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tureen.errors import QueryFailed, UnknownStream
-from tureen.pot.queries import Registered
+from tureen.pot.registered import Registered
 from tureen.pot.relations import StoredRelation
 from tureen.results.stream_state import Snapshot
 from tureen.schema import name_key

@@ -19,7 +19,8 @@ from tureen.pot.heads import HeadsReader, log_directory
 from tureen.pot.home_progress import latest
 from tureen.pot.kept_joins import find_join
 from tureen.pot.members import Members, load_members
-from tureen.pot.queries import Registered, find_query, standing_version
+from tureen.pot.queries import find_query, standing_version
+from tureen.pot.registered import Registered
 from tureen.pot.reserved_ids import reservations
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import list_streams, stream_by_id

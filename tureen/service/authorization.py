@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from tureen.errors import Forbidden, TooMany, Unauthorized
 from tureen.handle import is_query_handle
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.pot.queries import LOCAL
+from tureen.pot.registered import LOCAL
 from tureen.pot.tokens import Token, list_tokens, note_use, split_token
 from tureen.service.settings import is_loopback
 

@@ -22,7 +22,7 @@ import uvicorn
 from tureen.errors import TureenError
 from tureen.pipeline.session import stop_session
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.pot.queries import LOCAL
+from tureen.pot.registered import LOCAL
 from tureen.pot.tokens import count_tokens, create_token
 from tureen.service.app import make_app
 from tureen.service.connections import Connection

@@ -48,7 +48,7 @@ from tureen.pot.derived_streams import texts_of_queries
 from tureen.pot.gates import closed_summary
 from tureen.pot.peers import Peer
 from tureen.pot.pending_rejections import all_rejected, pending_rejected
-from tureen.pot.queries import LOCAL
+from tureen.pot.registered import LOCAL
 from tureen.pot.status import InboxEnd, describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, visible_streams
 from tureen.results.answer import Answer, Change

@@ -11,7 +11,7 @@ from tureen.arguments import check_count, check_moment, check_text, check_timeou
 from tureen.errors import Forbidden, UnknownQuery
 from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
-from tureen.pot.queries import Registered
+from tureen.pot.registered import Registered
 from tureen.results.answer import Answer, Change
 from tureen.results.followers import Followers, News
 from tureen.soup.feed import ChangeBatch, ChangeReader, FeedFollower, QueryFollower

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from tureen.errors import TureenError
 from tureen.pot.catalog import Catalog
-from tureen.pot.queries import Registered, list_queries, standing_version
+from tureen.pot.queries import list_queries, standing_version
+from tureen.pot.registered import Registered
 from tureen.pot.templates import list_templates
 from tureen.results.followed import FollowedQuery
 from tureen.results.invoke import Invoker

@@ -12,7 +12,8 @@ from tureen.pot.functions import StoredFunctions
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.kept_joins import new_join
 from tureen.pot.members import find_standing
-from tureen.pot.queries import LOCAL, Registered, Registration, Unregistration, list_queries, share
+from tureen.pot.queries import list_queries, share
+from tureen.pot.registered import LOCAL, Registered, Registration, Unregistration
 from tureen.pot.registering import change_together
 from tureen.pot.relations import Relations
 from tureen.pot.stream_cache import StreamCache

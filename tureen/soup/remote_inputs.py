@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from tureen.errors import UnknownStream
-from tureen.pot.queries import NewInput, RegisteredInput
+from tureen.pot.registered import NewInput, RegisteredInput
 from tureen.pot.relations import Relations, StoredRelation
 from tureen.pot.streams import Stream
 from tureen.query import Query

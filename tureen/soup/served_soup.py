@@ -7,7 +7,7 @@ from tureen.federation.federation_settings import FederationSettings
 from tureen.federation.neighbour import Connect
 from tureen.functions.function_source import defined_function
 from tureen.pot.pot_progress import PotProgress
-from tureen.pot.queries import LOCAL
+from tureen.pot.registered import LOCAL
 from tureen.soup.embedded import Soup
 from tureen.soup.embedded_calls import EmbeddedCalls
 from tureen.soup.open_pot import NO_ENGINE

@@ -12,7 +12,7 @@ from tureen.language import bind_query
 from tureen.pot.catalog import Catalog
 from tureen.pot.derived_streams import create_derived_stream
 from tureen.pot.functions import StoredFunctions
-from tureen.pot.queries import DERIVED, NewInput, Registration
+from tureen.pot.registered import DERIVED, NewInput, Registration
 from tureen.pot.relations import Relations, StoredRelation, find_relation
 from tureen.pot.streams import Stream, check_new_name
 from tureen.query import STEP_END, STEP_START, Output, Query

@@ -28,7 +28,7 @@ from tureen.pot.files import new_attempt
 from tureen.pot.functions import StoredFunctions, check_functions
 from tureen.pot.members import Members, Part, load_members, remove_members, replace_parts
 from tureen.pot.parts import missing_file
-from tureen.pot.queries import LOCAL
+from tureen.pot.registered import LOCAL
 from tureen.pot.registering import check_inputs
 from tureen.pot.relations import Relations, StoredRelation, find_relation
 from tureen.pot.status import describe_template

@@ -42,7 +42,7 @@ from tureen.pot.heads import acknowledged_ends, log_directory, pushes_held
 from tureen.pot.inbox import Inbox
 from tureen.pot.kept_joins import new_join
 from tureen.pot.log import refer
-from tureen.pot.queries import LOCAL, Registration, Unregistration
+from tureen.pot.registered import LOCAL, Registration, Unregistration
 from tureen.pot.registering import change_together
 from tureen.pot.relations import Relations
 from tureen.pot.reserved_ids import reserve_pending

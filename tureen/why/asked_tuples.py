@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.matching import Selector
-from tureen.pot.queries import RegisteredInput
+from tureen.pot.registered import RegisteredInput
 from tureen.predicate import Clause
 from tureen.results.answering import Answers
 from tureen.results.gather import StreamMatches

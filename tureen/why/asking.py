@@ -15,7 +15,7 @@ from tureen.join import visible_leaves
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.language.binding.input_condition import InputCondition, bind_input_condition
-from tureen.pot.queries import Registered
+from tureen.pot.registered import Registered
 from tureen.query import RelationKind
 from tureen.results.answering import Answers
 from tureen.results.final_groups import FinalGroups

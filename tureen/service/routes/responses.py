@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from tureen.handle import parse_member
 from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
-from tureen.pot.queries import Registered
+from tureen.pot.registered import Registered
 from tureen.pot.status import count_owned
 from tureen.service.authorization import Caller
 from tureen.service.error_responses import encode_json
