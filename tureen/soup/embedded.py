@@ -34,7 +34,6 @@ from tureen.arguments import (
 from tureen.closed.declaring import check_rules
 from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownStream, UnknownTable
-from tureen.federation.listing import describe_peers, federation_status
 from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
@@ -66,8 +65,11 @@ from tureen.window import from_micros, to_micros
 
 if TYPE_CHECKING:
     from importlib import metadata
+
+    from tureen.federation import listing
 else:
     metadata = DeferredModule("importlib.metadata")
+    listing = DeferredModule("tureen.federation.listing")
 
 
 @cache
@@ -292,7 +294,7 @@ class Soup(AnySoup):
     # Peers
 
     def peers(self) -> list[dict[str, Any]]:
-        return describe_peers(self._pot.federated())
+        return listing.describe_peers(self._pot.federated())
 
     def network(self) -> dict[str, Any]:
         self._pot.federated()
@@ -431,7 +433,7 @@ class Soup(AnySoup):
                     entry["unread_tuples"] = sum(max(0, source.stream.next_id - next_id) for source, next_id in inputs)
         return {
             **status,
-            **({} if self._pot.federation is None else federation_status(self._pot.federation)),
+            **({} if self._pot.federation is None else listing.federation_status(self._pot.federation)),
             "functions": asdict(costs.total()),
             "engine": self._pot.state(),
             "error": self._pot.engine_error(),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tureen.arguments import check_count, check_moment, check_text, check_timeout
+from tureen.deferred_import import DeferredModule
 from tureen.errors import Forbidden, UnknownQuery
 from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
@@ -20,9 +21,13 @@ from tureen.soup.open_pot import OpenPot
 from tureen.soup.standing import Following
 from tureen.soup.turns import change_choice
 from tureen.soup.waiting import follow
-from tureen.why.asking import explain_tuples
 from tureen.why.explanation import MAX_LIMIT, Explanation
 from tureen.window import to_micros
+
+if TYPE_CHECKING:
+    from tureen.why import asking
+else:
+    asking = DeferredModule("tureen.why.asking")
 
 ALL_OWNERS = "*"
 """Selects the queries of all owners in lists."""
@@ -95,7 +100,7 @@ class EmbeddedCalls:
         text, moment = check_text(condition, "a condition"), check_moment(now)
         count = check_count(limit, "limit", MAX_LIMIT)
         instant = None if moment is None else to_micros(moment)
-        return explain_tuples(self._pot.components.invoker, handle, text, instant, count)
+        return asking.explain_tuples(self._pot.components.invoker, handle, text, instant, count)
 
     def unregister(self, handle: str) -> None:
         """Unregister a query."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from tureen.deferred_import import DeferredModule
 from tureen.errors import EngineFailed, PotError, TureenError
-from tureen.federation.federation import Federation
-from tureen.federation.federation_settings import FederationSettings
-from tureen.federation.neighbour import Connect
-from tureen.federation.network_planner import NetworkPlanner
-from tureen.federation.network_view import NetworkView
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
 from tureen.pipeline.deriving import DerivedProgress
@@ -30,6 +26,19 @@ from tureen.soup.registry import Registry
 from tureen.soup.tables import Dimensions
 from tureen.soup.templates import Templates
 from tureen.soup.waiting import wait_for
+
+if TYPE_CHECKING:
+    from tureen.federation import federation as federating
+    from tureen.federation import network_planner, network_view
+    from tureen.federation.federation import Federation
+    from tureen.federation.federation_settings import FederationSettings
+    from tureen.federation.neighbour import Connect
+    from tureen.federation.network_view import NetworkView
+else:
+    # Only servers have peers.
+    federating = DeferredModule("tureen.federation.federation")
+    network_planner = DeferredModule("tureen.federation.network_planner")
+    network_view = DeferredModule("tureen.federation.network_view")
 
 MODES = ("auto", "read", "write")
 
@@ -146,9 +155,11 @@ class OpenPot:
             return None
         components, engine = self.writable(), self.engine()
         catalog, invoker = components.catalog, components.invoker
-        federation = Federation(catalog, invoker, engine.inbox, self.clock, connect, name=name, settings=settings)
-        planner = NetworkPlanner(federation, catalog, invoker, self.clock)
-        self.network = NetworkView(catalog, federation, planner)
+        federation = federating.Federation(
+            catalog, invoker, engine.inbox, self.clock, connect, name=name, settings=settings
+        )
+        planner = network_planner.NetworkPlanner(federation, catalog, invoker, self.clock)
+        self.network = network_view.NetworkView(catalog, federation, planner)
         components.registry.remote = components.templates.remote = self.federation = federation
         return federation
 
