@@ -48,6 +48,31 @@ def test_new_tuples_are_joined_once_for_all_queries(engine: ManualEngine) -> Non
     assert operator.produced == 2
 
 
+def test_times_are_read_while_a_query_has_windows(engine: ManualEngine) -> None:
+    (without,) = _follow(_join_pot(engine), ["a.x >= 0"])
+    (operator,) = engine.invoker.followers.joins.operators()
+    sql = "SELECT a.x, b.x AS y FROM a [RANGE 3 SECONDS] JOIN b [RANGE 5 SECONDS] ON a.k = b.k"
+    within = engine.register(sql, materialize=False)
+
+    def push(first: int) -> set[bool]:
+        """Whether the joined tuples of new tuples have times."""
+        for name in ("a", "b"):
+            engine.append(name, [joined_tuple(number) for number in range(first, first + 9)])
+        assert without.read()
+        return {tuples.times is not None for piece in operator.blocks[-1].pieces for tuples in piece.tuples}
+
+    assert push(0) == {False}
+    follower = ComparedFollower(engine, within)
+    assert engine.invoker.followers.joins.operators() == [operator]
+    assert push(9) == {True}
+    assert follower.read()
+    follower.leave()
+    assert push(18) == {False}
+    follower = ComparedFollower(engine, within)
+    assert push(27) == {True}
+    assert follower.read()
+
+
 def test_only_followers_with_rows_are_told(engine: ManualEngine) -> None:
     followers = _follow(_join_pot(engine), [f"a.x = {number}" for number in range(5)])
     every = engine.invoker.followers

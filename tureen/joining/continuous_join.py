@@ -76,15 +76,16 @@ class _Flow:
     evaluation: JoinEvaluation
     rows: JoinedRows
     lineages: Lineages | SparseLineages
-    times: Numbers
-    """The time of the new tuple of each row."""
+    times: Numbers | None
+    """The time of the new tuple of each row; None if no consumer has windows."""
     order: list[str] = field(default_factory=list)
     """The names of the visited operators."""
     applied: set[SharedFactor] = field(default_factory=set)
 
     def keep(self, rows: Numbers) -> None:
         """Keep some rows."""
-        self.rows, self.lineages, self.times = self.rows.take(rows), self.lineages.take(rows), self.times[rows]
+        self.rows, self.lineages = self.rows.take(rows), self.lineages.take(rows)
+        self.times = None if self.times is None else self.times[rows]
 
     def keep_nonempty(self) -> None:
         """Keep the rows that some query wants."""
@@ -156,10 +157,12 @@ class ContinuousJoin:
                 rows, lineages = rows[lineages.nonempty], lineages.take(lineages.nonempty)
             if not len(rows):
                 continue
-            times = source.times_at(rows)
-            assert times is not None
+            times = source.times_at(rows) if self.consumers.has_windows else None
+            first = None if times is None else int(times.min())
             stems = [
-                source if number == origin else stem_of(number, ids, self.earliest(number, int(times.min())))
+                source
+                if number == origin
+                else stem_of(number, ids, None if first is None else self.earliest(number, first))
                 for number, ids in enumerate(limits)
             ]
             evaluation = JoinEvaluation(stems, 0, OPERATOR_LIMITS)
@@ -240,7 +243,7 @@ class ContinuousJoin:
         pairs, left, right = probed_pairs(
             flow.evaluation, flow.rows, number, stem, between, partial(self._within_reach, flow, number, stem)
         )
-        flow.rows, flow.times = pairs, flow.times[left]
+        flow.rows, flow.times = pairs, None if flow.times is None else flow.times[left]
         flow.lineages = combined(flow.lineages.take(left), self._lineages_of_partners(number, stem, right))
         flow.keep_nonempty()
 
@@ -250,7 +253,7 @@ class ContinuousJoin:
         """The pairs that some consumer's windows can contain, by the time of the new tuple."""
         reach = self.consumers.reach(number)
         times = None if reach is None else stem.times_at(right)
-        if reach is None or times is None:
+        if reach is None or times is None or flow.times is None:
             return left, right
         kept = times >= flow.times[left] - reach
         return left[kept], right[kept]
@@ -287,7 +290,7 @@ class ContinuousJoin:
         lineages = Lineages(np.full((1, self._words), ~np.uint64(0)), np.zeros(len(rows), np.int64))
         for number, stem in enumerate(stems):
             lineages = combined(lineages, self._lineages_of_partners(number, stem, rows.rows[number]))
-        flow = _Flow(0, evaluation, rows, lineages, np.zeros(len(rows), np.int64))
+        flow = _Flow(0, evaluation, rows, lineages, None)
         flow.keep_nonempty()
         for factor in self._factors():
             if len(flow.rows):
@@ -303,7 +306,8 @@ class ContinuousJoin:
                 # which tuples are the same.
                 rows, of_joined = np.unique(rows, return_inverse=True)
             columns = dict(zip(names, stem.columns_at(names, rows), strict=True))
-            tuples.append(PieceTuples(stem.ids_at(rows), stem.times_at(rows), columns, of_joined))
+            times = stem.times_at(rows) if self.consumers.has_windows else None
+            tuples.append(PieceTuples(stem.ids_at(rows), times, columns, of_joined))
         return JoinedPiece(tuples, flow.lineages.compacted(), frozenset(flow.applied))
 
 

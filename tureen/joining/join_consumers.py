@@ -24,6 +24,8 @@ class JoinConsumer:
     """The columns of each input that its rows are computed from."""
     reach: tuple[int | None, ...]
     """How long before the latest tuple those of each input may be, in microseconds; None if there is no limit."""
+    has_windows: bool
+    """Whether its rows depend on the times of tuples; otherwise no input has a reach."""
 
 
 class JoinConsumers:
@@ -43,6 +45,7 @@ class JoinConsumers:
         self._free: list[int] = []
         self._columns: list[Counter[str]] = [Counter() for _ in schemas]
         self._reach: list[Counter[int | None]] = [Counter() for _ in schemas]
+        self._with_windows = 0
 
     def __len__(self) -> int:
         """The number of slots in use."""
@@ -65,10 +68,12 @@ class JoinConsumers:
             names.update(columns)
         for counts, reach in zip(self._reach, consumer.reach, strict=True):
             counts[reach] += 1
+        self._with_windows += consumer.has_windows
         return slot
 
     def remove(self, consumer: JoinConsumer) -> None:
         """Remove a consumer."""
+        self._with_windows -= consumer.has_windows
         for names, columns in zip(self._columns, consumer.columns, strict=True):
             names.subtract(columns)
         for counts, reach in zip(self._reach, consumer.reach, strict=True):
@@ -92,6 +97,11 @@ class JoinConsumers:
     def columns(self, number: int) -> list[str]:
         """The columns of an input that some consumer needs."""
         return [name for name, count in self._columns[number].items() if count]
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether some consumer needs the times of tuples."""
+        return self._with_windows > 0
 
     def reach(self, number: int) -> int | None:
         """How long before the latest tuple those of an input may be for some consumer; None if there is no limit."""

@@ -24,7 +24,7 @@ class PieceTuples:
 
     ids: Numbers
     times: Numbers | None
-    """None for rows of a table."""
+    """None for rows of a table, and if no consumer has windows."""
     columns: Mapping[str, pa.Array]
     of_joined: Numbers | None
     """The index of the tuple of each joined tuple; None if these are the tuples of all joined tuples, in order."""
@@ -56,7 +56,7 @@ class JoinedPiece:
         return tuples.ids if indexes is None else tuples.ids[indexes]
 
     def times_at(self, number: int, rows: Numbers | None) -> Numbers | None:
-        """The times of the tuples of an input in some joined tuples; None for a table."""
+        """The times of the tuples of an input in some joined tuples; None if there are none."""
         tuples = self.tuples[number]
         indexes = tuples.indexes(rows)
         return tuples.times if tuples.times is None or indexes is None else tuples.times[indexes]

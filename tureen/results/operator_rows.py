@@ -53,7 +53,8 @@ class OperatorQuery:
         factors = tuple(dict.fromkeys(opaque))
         self._is_simple = not self._selectors and not self.shape.calls_functions
         reach = tuple(reach_of(entry.window) for entry in inputs)
-        self.consumer = JoinConsumer(tuple(clauses), factors, self._columns(len(inputs), factors), reach)
+        columns, has_windows = self._columns(len(inputs), factors), len(self.shape.windows) > 0
+        self.consumer = JoinConsumer(tuple(clauses), factors, columns, reach, has_windows)
 
     def _columns(self, inputs: int, factors: Sequence[SharedFactor]) -> tuple[tuple[str, ...], ...]:
         columns: list[set[str]] = [set() for _ in range(inputs)]

@@ -109,20 +109,23 @@ def sort_by_bucket(
 
     `ends` has a zero for each bucket and one more; it receives where each bucket ends in `sorted_keys` and `rows`.
     """
+    buckets = np.empty(valid.size, np.uint32)
     for row in range(valid.size):
         if valid[row]:
-            ends[bucket_of(hash_row(keys, row), bits) + 1] += 1
+            bucket = bucket_of(hash_row(keys, row), bits)
+            buckets[row] = bucket
+            ends[bucket + 1] += 1
     for bucket in range(ends.size - 1):
         ends[bucket + 1] += ends[bucket]
     # An end starts as that of the bucket before, and moves with each row.
     for row in range(valid.size):
         if valid[row]:
-            bucket = bucket_of(hash_row(keys, row), bits)
-            rows[ends[bucket]] = row
-            ends[bucket] += 1
-    for at in range(rows.size):
-        for line in range(keys.shape[0]):
-            sorted_keys[line, at] = keys[line, rows[at]]
+            at = ends[buckets[row]]
+            ends[buckets[row]] += np.uint32(1)
+            rows[at] = row
+            # Not later by the rows: reads in order and writes that nobody waits for are faster than the reverse.
+            for line in range(keys.shape[0]):
+                sorted_keys[line, at] = keys[line, row]
     begin = 0
     for bucket in range(ends.size - 1):
         if ends[bucket] > begin + 1:
