@@ -1,10 +1,11 @@
-"""Four servers on loopback: the bytes of each link for the queries of "Data Stream Sharing", and the time of a plan."""
+"""Four servers on loopback: the bytes of each link for the queries of the paper, and the time of a registration."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,24 +13,22 @@ from statistics import median
 from time import monotonic, perf_counter
 from typing import Any
 
-import pyarrow as pa
-
 import tureen
+from benchmarks.plot import draw
 from benchmarks.report import Report
 from benchmarks.scale import Scale
 from tureen.pipeline import engine
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.peers import Peer, add_peer
 from tureen.pot.tokens import create_token
-from tureen.predicate import Interval, Within
-from tureen.schema import Schema
 from tureen.service.server import bind, make_server
 from tureen.service.settings import Settings
-from tureen.sharing.measured_rates import StreamSample
 from tureen.sharing.peer_network import PeerNetwork, PeerReport, ReceivedFlow
-from tureen.sharing.properties import Properties
+from tureen.sharing.photon_sample import photon_sample
 from tureen.sharing.sampled_rates import SampledRates
 from tureen.sharing.selection_text import shippable
+from tureen.sharing.simulation import SourceStream, random_queries
+from tureen.sharing.topology import grid
 from tureen.testing.photons import ITEM, QUERIES, SCHEMA, TIME, photons
 
 LINKS = (("A", "B"), ("B", "C"), ("B", "D"))
@@ -39,7 +38,8 @@ PLACES = {"Q1": "C", "Q2": "D", "Q3": "B", "Q4": "A"}
 USES = {"A-B": 3, "B-C": 1, "B-D": 1}
 """The number of queries that are behind each link."""
 
-BATCH, SAMPLE_ROWS = 2_000, 512
+GRID, SEED = (4, 4), 7
+BATCH, SAMPLE_ROWS, PLANNED = 2_000, 512, 60
 PATIENCE = 120.0
 
 
@@ -53,6 +53,7 @@ class RunningPeer:
 
 def measure(root: Path, report: Report, scale: Scale) -> None:
     """The bytes of each link with shared flows and with the whole stream, and how long registrations take."""
+    _measure_planning(report, scale)
     with _without_spark():
         shared = _measure_sharing(root / "shared", report, scale)
         with _servers(root / "whole") as peers:
@@ -64,8 +65,27 @@ def measure(root: Path, report: Report, scale: Scale) -> None:
         report.add(f"link {link}, shared flows", size / 1e3, "kB")
         report.add(f"link {link}, the whole stream once", whole[link] / 1e3, "kB")
         report.add(f"link {link}, the whole stream for each query (computed)", USES[link] * whole[link] / 1e3, "kB")
-    shipped = sum(USES[link] * size for link, size in whole.items())
-    report.reach("federated", sum(shared.values()) / shipped)
+    shipped = {link: USES[link] * size for link, size in whole.items()}
+    report.reach("federated", sum(shared.values()) / sum(shipped.values()))
+    title = "Bytes of each link among four servers"
+    plot(
+        report.plot("federation-bytes.svg", title),
+        title,
+        {"data shipping": shipped, "the whole stream once": whole, "shared flows": shared},
+    )
+
+
+def plot(path: Path, title: str, sizes: Mapping[str, Mapping[str, int]]) -> None:
+    """The bytes of each link, for each way to transport them."""
+
+    def paint(axes: Any) -> None:
+        for number, (label, by_link) in enumerate(sizes.items()):
+            at = [place + 0.27 * number for place in range(len(by_link))]
+            axes.bar(at, [size / 1e3 for size in by_link.values()], 0.27, label=label)
+        axes.set_xticks([place + 0.27 for place in range(len(USES))], [link.replace("-", " to ") for link in USES])
+        axes.set_ylabel("kB")
+
+    draw(path, title, paint)
 
 
 def _measure_sharing(root: Path, report: Report, scale: Scale) -> dict[str, int]:
@@ -79,37 +99,50 @@ def _measure_sharing(root: Path, report: Report, scale: Scale) -> dict[str, int]
             expected = peers["A"].client.answer_once(QUERIES[name], language="wxquery")
             assert answer.table.equals(expected.table), f"wrong answer for {name}"
             assert answer.complete
-        times = []
-        for number in range(scale.federated_queries):
-            low = 40 + number % 60
-            text = f"SELECT en FROM photons WHERE `coord/cel/ra` BETWEEN {low} AND {low + 3} AND phc > {number}"
-            began = perf_counter()
-            peers["C"].client.register(text)
-            times.append(perf_counter() - began)
-        report.add("registering a query two links from the home, while others arrive, p50", 1e3 * median(times), "ms")
-        report.reach("planning servers", 1e3 * median(_plan(scale.federated_queries)))
+        report.add("load of the machine before registrations", os.getloadavg()[0], "")
+        quiet = [_register(peers, number, scale.federated_photons) for number in range(scale.federated_queries)]
+        report.add("registering a query two links from the home, p50", 1e3 * median(quiet), "ms")
+        numbers = range(scale.federated_queries, 2 * scale.federated_queries)
+        busy = [_register(peers, number, 0) for number in numbers]
+        report.add("the same while the history of others arrives, p50", 1e3 * median(busy), "ms")
         return sizes
 
 
-def _plan(count: int) -> list[float]:
-    """The seconds that each plan takes, from what the peers tell on, as queries are registered at C and D."""
-    schema = Schema.parse(SCHEMA, TIME)
-    rows = pa.Table.from_pylist(list(photons(SAMPLE_ROWS)), schema.arrow)
-    rates = SampledRates(StreamSample(schema, rows), 20.0)
-    senders: dict[str, tuple[str, ...]] = {"A": (), "B": ("A",), "C": ("B",), "D": ("B",)}
-    flows: dict[str, list[ReceivedFlow]] = {name: [] for name in senders}
+def _register(peers: dict[str, RunningPeer], number: int, count: int) -> float:
+    """The seconds that a registration at C takes, once all links have received so many photons."""
+    if count:
+        _wait(peers, count)
+    low = 40 + number % 60
+    text = f"SELECT en FROM photons WHERE `coord/cel/ra` BETWEEN {low} AND {low + 3} AND phc > {number}"
+    began = perf_counter()
+    peers["C"].client.register(text)
+    return perf_counter() - began
+
+
+def _measure_planning(report: Report, scale: Scale) -> None:
+    """The time of a plan in a grid of servers with many standing queries, from what the peers tell on."""
+    topology, home = grid(*GRID), "SP05"
+    sample = photon_sample(SAMPLE_ROWS, 0)
+    rates = SampledRates(sample, 20.0)
+    queries = random_queries(
+        scale.standing + PLANNED, {"photons": SourceStream(home, sample)}, topology, SEED, sources=3
+    )
+    flows: dict[str, dict[ReceivedFlow, None]] = {name: {} for name in topology.peers}
     times = []
-    for number in range(count):
-        low = 40.0 + number % 60
-        clause = (Within("coord/cel/ra", (Interval(low, low + 3),)), Within("phc", (Interval(number, None),)))
-        needed = shippable(schema, Properties("photons", clause, frozenset({"en"})))
-        reports = [PeerReport(name, name == "A", senders[name], tuple(flows[name])) for name in senders]
+    for query in queries:
+        needed = shippable(sample.schema, query.properties.source)
+        reports = [
+            PeerReport(name, name == home, () if name == home else tuple(topology.neighbours[name]), tuple(received))
+            for name, received in flows.items()
+        ]
         began = perf_counter()
-        hops = PeerNetwork("photons", schema, reports, rates).hops(needed, "CD"[number % 2])
+        hops = PeerNetwork("photons", sample.schema, reports, rates).hops(needed, query.peer)
         times.append(perf_counter() - began)
         for hop in hops:
-            flows[hop.peer].append(ReceivedFlow(hop.sender, hop.text))
-    return times
+            flows[hop.peer][ReceivedFlow(hop.sender, hop.text)] = None
+    report.add("flows of the grid", sum(map(len, flows.values())), "")
+    report.add("planning a query in the grid from what peers tell, slowest", 1e3 * max(times[-PLANNED:]), "ms")
+    report.reach("planning servers", 1e3 * median(times[-PLANNED:]))
 
 
 def _create_stream(peers: dict[str, RunningPeer]) -> None:
@@ -123,16 +156,23 @@ def _push(peers: dict[str, RunningPeer], count: int) -> dict[str, int]:
     rows = list(photons(count))
     for start in range(0, count, BATCH):
         peers["A"].client.push("photons", rows[start : start + BATCH])
-    deadline = monotonic() + PATIENCE
-    while any(link["next_id"] < count for peer in peers.values() for link in _links(peer)):
-        assert monotonic() < deadline, "not all photons have arrived"
-        threading.Event().wait(0.05)
+    _wait(peers, count)
     sizes = dict.fromkeys(USES, 0)
     for name, peer in peers.items():
         for link in _links(peer):
             if link["peer"] != name:
                 sizes[f"{link['peer']}-{name}"] += link["bytes"]
     return sizes
+
+
+def _wait(peers: dict[str, RunningPeer], count: int) -> None:
+    """Wait until all links have received so many photons."""
+    deadline = monotonic() + PATIENCE
+    while any(
+        link["next_id"] < count or link["state"] != "current" for peer in peers.values() for link in _links(peer)
+    ):
+        assert monotonic() < deadline, "not all photons have arrived"
+        threading.Event().wait(0.05)
 
 
 def _links(peer: RunningPeer) -> list[dict[str, Any]]:

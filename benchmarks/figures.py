@@ -201,6 +201,12 @@ PAPERS: dict[str, tuple[PaperFigure, ...]] = {
             "Sharing avoids redundant execution of operators.",
             "With query shipping, the peers at which the streams arrive have all of the load.",
         ),
+        PaperFigure(
+            "federation-bytes.svg",
+            "Queries 1 to 4, bytes of each link",
+            "Queries that need parts of a stream share one flow on each link, as in the paper's example network.",
+            "Four servers over HTTP: the stream lives at A, the queries are at C, D, B and A.",
+        ),
     ),
 }
 """The figures of each paper, in its order."""

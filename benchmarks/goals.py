@@ -119,7 +119,13 @@ GOALS = (
     Goal("shared data shipping", "sharing", "the same / data shipping", "", "<= 0.1"),
     Goal("planning", "sharing", "planning a query in the grid with 1,000 standing queries, p50", "ms", "<= 50"),
     Goal("federated", "federation", "bytes of four servers, shared flows / data shipping", "", "<= 0.5"),
-    Goal("planning servers", "federation", "planning a query from what peers tell, p50", "ms", "<= 50"),
+    Goal(
+        "planning servers",
+        "federation",
+        "planning a query in a grid of 16 servers from what they tell, p50",
+        "ms",
+        "<= 50",
+    ),
     Goal("followed joins", "continuous_joins", "a push, 1,000 followed queries over one join / one", "times", "<= 3"),
     Goal(
         "adaptation",

@@ -244,7 +244,7 @@ def test_a_stream_that_was_recreated_is_another_one(alpha: Site, beta: Site) -> 
     beta.federation.step()
     answer = beta.invoke(handle)
     assert answer.table.to_pylist() == [{"v": 0.0}]
-    assert "there is no stream named 's'" in str(answer.note)
+    assert "stream 's' is not the one that was received before: it was created again" in str(answer.note)
 
 
 def test_a_relay_sends_what_it_receives(sites: dict[str, Site]) -> None:

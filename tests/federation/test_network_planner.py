@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.federation.nodes import Nodes
-from tureen.errors import PeerFailed, UnknownStream
+from tureen.errors import DuplicateName, PeerFailed, StorageFailed, UnknownStream
 from tureen.federation.federation_settings import FederationSettings
 from tureen.federation.flow_reader import FlowReader
 from tureen.federation.listing import describe_peers
@@ -324,6 +324,27 @@ def test_a_server_whose_asker_gives_up_asks_nobody(nodes: Nodes) -> None:
     assert names == [["B", "A"], ["B"]]
 
 
+def test_a_disk_that_is_full_delays_and_loses_nothing(
+    nodes: Nodes, twin: ManualEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(nodes, twin, trades(1, 2))
+    handle = nodes["C"].register("SELECT price FROM trades WHERE price > 1")
+    nodes.receive()
+    with monkeypatch.context() as patch:
+
+        def fail(*_: Any) -> None:
+            raise StorageFailed("cannot write to the pot", detail="No space left on device")
+
+        patch.setattr(nodes["C"].engine.inbox, "push", fail)
+        push(nodes, twin, trades(3, 4))
+        answer = nodes["C"].invoke(handle)
+        assert (answer.table["price"].to_pylist(), answer.complete) == ([2], False)
+        assert "could not be stored since" in (answer.note or "")
+        nodes["C"].planner.tend()
+    push(nodes, twin, trades(5))
+    assert_same(nodes["C"].invoke(handle), twin.invoke(twin.register("SELECT price FROM trades WHERE price > 1")))
+
+
 def test_what_a_peer_lost_is_asked_for_again(nodes: Nodes, twin: ManualEngine) -> None:
     push(nodes, twin, trades(1, 2))
     handle = nodes["C"].register("SELECT price FROM trades WHERE price > 1")
@@ -390,6 +411,33 @@ def test_a_home_that_goes_back_in_time_is_noticed(
     answer = nodes["B"].invoke(handle)
     expected = [1, 2] if is_copied else [1, 2, 5, 6, 7, 8]
     assert (sorted(answer.table["price"].to_pylist()), answer.complete) == (expected, True)
+
+
+def test_copies_of_one_pot_are_not_taken_for_one_server(tmp_path: Path) -> None:
+    nodes = Nodes(tmp_path, ManualClock(NOW), [("A", "B"), ("C", "B")])
+    nodes["A"].engine.create_stream("trades", TRADES, "ts")
+    nodes["C"].stop()
+    nodes["A"].stop()
+    shutil.rmtree(tmp_path / "C")
+    shutil.copytree(tmp_path / "A", tmp_path / "C")
+    nodes["A"].start()
+    nodes["C"].start()
+    for name in "AC":
+        nodes[name].share(nodes["B"], "trades")
+    with pytest.raises(DuplicateName, match="stream 'trades' lives at 'A' and 'C'"):
+        nodes["B"].register("SELECT price FROM trades")
+    nodes["C"].unshare(nodes["B"], "trades")
+    handle = nodes["B"].register("SELECT price FROM trades")
+    nodes["A"].push("trades", trades(1))
+    nodes.receive()
+    assert len(nodes["B"].invoke(handle)) == 1
+    nodes["C"].share(nodes["B"], "trades")
+    nodes["A"].stop()
+    other = nodes["B"].register("SELECT sym FROM trades")
+    nodes.tend()
+    assert [link.peer for link in nodes["B"].links()] == ["A"], "it waits for the home"
+    assert not nodes["B"].invoke(other).complete
+    nodes.close()
 
 
 def test_windows_that_count_rows_and_joins(nodes: Nodes, twin: ManualEngine) -> None:

@@ -8,7 +8,7 @@ import shlex
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from tureen.federation.frame import MEDIA_TYPE, FlowFrame, encode_frame
 from tureen.federation.neighbour import FLOWS_PATH, FlowRequest, PeerInfo
 from tureen.position import BEGINNING
 from tureen.pot.peers import Peer
+from tureen.service import http_neighbour
 from tureen.service.http_neighbour import HttpNeighbour
 from tureen.service.routes import flows
 
@@ -297,7 +298,8 @@ class HostileServer:
         with connection:
             connection.recv(1 << 16)
             head = f"HTTP/1.1 200 OK\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: {len(self._content)}\r\n\r\n"
-            connection.sendall(head.encode() + self._content)
+            with suppress(ConnectionError):
+                connection.sendall(head.encode() + self._content)
 
     def close(self) -> None:
         """Wait until the request is answered."""
@@ -324,6 +326,23 @@ def test_hostile_frames_are_refused(content: bytes) -> None:
     ):
         list(frames)
     neighbour.close()
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[" * 100_000, "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        (b'{"name": 1}', "description of itself is not valid"),
+        (b"x" * 2_000_000, "larger than allowed"),
+    ],
+)
+def test_hostile_responses_are_refused(content: bytes, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_neighbour, "LARGEST_RESPONSE", 1_000_000)
+    server = HostileServer(content)
+    with closing(HttpNeighbour(Peer("hostile", server.url))) as neighbour, pytest.raises(PeerFailed, match=message):
+        neighbour.info()
     server.close()
 
 

@@ -152,7 +152,12 @@ class Transport:
         with (
             self._transport_errors(),
             self._http.stream(
-                request.method, request.path, params=request.params, headers=request.headers, timeout=timeout
+                request.method,
+                request.path,
+                params=request.params or None,
+                json=request.json,
+                headers=request.headers,
+                timeout=timeout,
             ) as response,
         ):
             self._known = True

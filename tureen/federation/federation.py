@@ -14,7 +14,7 @@ from tureen.faults import crash_point
 from tureen.federation.federation_settings import DEFAULT_SETTINGS, FederationSettings
 from tureen.federation.flow_serving import FlowServing
 from tureen.federation.link_intake import LinkIntake
-from tureen.federation.link_run import LinkRun, LinkState
+from tureen.federation.link_run import TROUBLED, LinkRun, LinkState
 from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.needs import Need, need_of
 from tureen.federation.neighbour import HEARTBEAT, Connect, Neighbour, PeerInfo, SharedStream
@@ -130,6 +130,13 @@ class Federation:
                 hint="ask one of them to share it no longer, or to give it another name",
             )
         ((_, stream), *_), *_ = shared.values()
+        homes = sorted({peer for peers in shared.values() for peer, told in peers if told.home == peer})
+        if len(homes) > 1:
+            raise DuplicateName(
+                f"stream '{stream.name}' lives at {' and '.join(map(repr, homes))}",
+                detail="their pots are copies of one pot",
+                hint="make copies with `tureen backup`, which have an identity of their own",
+            )
         with self._catalog.write() as tx:
             for known in visible_streams(tx):
                 if name_key(known.name) == name_key(name):
@@ -174,7 +181,7 @@ class Federation:
     def _wait_until_current(self, replica: int, deadline: float) -> None:
         while self.trouble_of(replica) is not None and time.monotonic() < deadline:
             run = self._runs.get(replica)
-            if run is None or self._closing.wait(0.01) or run.state.state in ("away", "refused"):
+            if run is None or self._closing.wait(0.01) or run.state.state in TROUBLED:
                 return
 
     def _return_borrowed(self) -> bool:

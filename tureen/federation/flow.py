@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tureen.errors import Unsupported
 from tureen.language import bind_query
@@ -20,6 +21,10 @@ from tureen.window import WHOLE
 
 LONGEST_CONDITIONS = 16_000
 """The most characters of the conditions of a flow, which is part of an address: the longest ones are left out."""
+
+
+KNOWN_FLOWS = 1024
+"""The number of flows of links that a process remembers."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,13 @@ def parse_flow(text: str, describe: Callable[[str], NamedRelation]) -> FlowSelec
     schema, selected = relations[0].schema, {output.value.column for output in query.outputs}
     columns = tuple(name for name in schema.names if name in selected or name == schema.time)
     return FlowSelection(relations[0].name, columns, query.stream.clause)
+
+
+@lru_cache(KNOWN_FLOWS)
+def known_flow(text: str, stream: str, schema: Schema) -> FlowSelection:
+    """The flow of a link, which is asked for often."""
+    relation = NamedRelation(stream, schema)
+    return parse_flow(text, lambda _: relation)
 
 
 def flow_text(schema: Schema, stream: str, columns: Iterable[str] | None, clause: Clause) -> str:

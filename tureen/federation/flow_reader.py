@@ -46,6 +46,7 @@ class FlowReader:
         """Begin with the tuple id `after` of the home."""
         self._invoker, self._source = invoker, source
         self._schema = flow_schema(source.stream.visible, source.columns)
+        self._seen: tuple[str | None, HomeProgress | None] = (None, None)
         self._next_id = after
         """The next id of the home."""
         # Of a replica, whose tuples have ids of their own, the first read finds where to begin.
@@ -53,10 +54,17 @@ class FlowReader:
         beginning = () if source.progress is None else (Within(HOME_ID, (Interval(after, None),)),)
         self._selector = Selector((*source.clause, *beginning), source.stream.schema)
 
+    def _state(self) -> tuple[str | None, HomeProgress | None]:
+        return self._source.away(), None if self._source.progress is None else self._source.progress()
+
+    def has_news(self) -> bool:
+        """Whether there may be something to read since the last call, which costs less than reading."""
+        return self._source.progress is None or self._state() != self._seen
+
     def read(self) -> list[FlowFrame]:
         """The frames since the last call, up to a number of tuples; without new tuples, one that has no rows."""
         # Before the rows: what was lacking may be stored while they are read, and is not among them.
-        away, progress = self._source.away(), None if self._source.progress is None else self._source.progress()
+        away, progress = self._seen = self._state()
         return self._invoker.with_stream(self._source.stream.id, lambda state: self._read(state, progress, away))
 
     def _read(self, state: StreamState, progress: HomeProgress | None, away: str | None) -> list[FlowFrame]:

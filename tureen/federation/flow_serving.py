@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tureen.errors import UnknownStream
-from tureen.federation.flow import FlowSelection, parse_flow
+from tureen.federation.flow import FlowSelection, known_flow, parse_flow
 from tureen.federation.flow_reader import FlowReader, FlowSource
 from tureen.federation.neighbour import FlowRequest, PeerInfo, SharedStream
 from tureen.federation.peer_quota import PeerQuota
@@ -147,8 +147,7 @@ def _covering_link(stream: Stream, flow: FlowSelection, links: Iterable[Link]) -
 
 
 def _flow_of(link: Link) -> FlowSelection:
-    relation = NamedRelation(link.stream.name, link.stream.visible)
-    return parse_flow(link.flow, lambda _: relation)
+    return known_flow(link.flow, link.stream.name, link.stream.visible)
 
 
 def _no_route(peer: str, method: str, path: str, body: Any, seconds: float | None) -> Any:  # noqa: ARG001 - as the other function

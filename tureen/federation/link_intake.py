@@ -11,13 +11,12 @@ import pyarrow.compute as pc
 
 from tureen.errors import PeerFailed, TureenError
 from tureen.faults import crash_point
-from tureen.federation.flow import parse_flow
+from tureen.federation.flow import known_flow
 from tureen.federation.frame import FlowFrame, flow_schema
 from tureen.pot.home_progress import DERIVED_KEY, HomeProgress, latest
 from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link
 from tureen.pot.record import Entry
-from tureen.query import NamedRelation
 from tureen.schema import ARRIVAL, HOME_ID
 from tureen.stems.intake import to_batch
 
@@ -34,8 +33,8 @@ class LinkIntake:
         self.progress = progress
         """How far the replica is; what is stored may be a little less, if there were no rows since."""
         self._stored, self._stored_at = progress, clock()
-        relation = NamedRelation(link.stream.name, link.stream.visible)
-        self.schema = flow_schema(link.stream.visible, parse_flow(link.flow, lambda _: relation).columns)
+        columns = known_flow(link.flow, link.stream.name, link.stream.visible).columns
+        self.schema = flow_schema(link.stream.visible, columns)
         """The columns of the rows that it receives."""
 
     def take(self, frame: FlowFrame) -> int:

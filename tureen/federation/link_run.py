@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tureen.errors import Forbidden, PeerFailed, TooMany, TureenError, Unauthorized, UnknownStream
+from tureen.errors import Forbidden, PeerFailed, StorageFailed, TooMany, TureenError, Unauthorized, UnknownStream
 from tureen.federation.link_intake import LinkIntake
 from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.neighbour import FlowRequest, Neighbour
@@ -27,6 +27,9 @@ REFUSED_PAUSE = 10.0
 CHECK_SECONDS = 0.5
 """The interval at which a link checks that its peer was not removed."""
 
+TROUBLED = ("away", "refused", "failed")
+"""The states of a link that receives nothing at the moment."""
+
 REFUSED = (UnknownStream, Forbidden, Unauthorized, PeerFailed, TooMany)
 
 
@@ -35,7 +38,7 @@ class LinkState(NamedTuple):
 
     link: Link
     state: str
-    """One of "connecting", "receiving", "current", "away" and "refused"."""
+    """One of "connecting", "receiving", "current", "away", "refused", and "failed" if rows cannot be stored here."""
     since: int
     """When it got into that state, in microseconds."""
     error: str | None
@@ -86,6 +89,8 @@ class LinkRun:
         if self._state in ("connecting", "receiving"):
             return f"stream '{name}' is still being received from '{peer}'"
         moment = from_micros(self._since).isoformat(timespec="seconds")
+        if self._state == "failed":
+            return f"stream '{name}' is not up to date: its tuples could not be stored since {moment} ({self._error})"
         verb = "has been away" if self._state == "away" else "has refused to send it"
         return f"stream '{name}' is not up to date: '{peer}' {verb} since {moment} ({self._error})"
 
@@ -133,6 +138,8 @@ class LinkRun:
         """As `receive`, but errors become the state; whether the connection ended without one."""
         try:
             self.receive()
+        except StorageFailed as error:
+            self._enter("failed", error)
         except REFUSED as error:
             self._enter("refused", error)
         except TureenError as error:

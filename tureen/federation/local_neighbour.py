@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from tureen.errors import TureenError, UnknownStream
+from tureen.federation.flow_reader import FlowReader
 from tureen.federation.flow_serving import FlowServing
 from tureen.federation.frame import FlowFrame, decode_frames, encode_frame
-from tureen.federation.neighbour import FlowRequest, PeerInfo
+from tureen.federation.neighbour import HEARTBEAT, FlowRequest, PeerInfo
 
 
 class LocalNeighbour:
@@ -42,8 +44,18 @@ class LocalNeighbour:
                 raise UnknownStream("the stream is not shared any more")
             frames = reader.read()
             yield from map(encode_frame, frames)
-            if frames[-1].current and (self._wait is None or not self._wait()):
+            if frames[-1].current and not self._wait_for(reader):
                 return
+
+    def _wait_for(self, reader: FlowReader) -> bool:
+        """Wait until there may be more to read, or a receiver has to be told that there is not; False at the end."""
+        if self._wait is None:
+            return False
+        deadline = time.monotonic() + HEARTBEAT / 2
+        while self._wait():
+            if reader.has_news() or time.monotonic() > deadline:
+                return True
+        return False
 
     def marks(self, position: str, seconds: float) -> dict[str, int]:  # noqa: ARG002 - as over HTTP
         """The next tuple ids now: what was pushed before is stored."""

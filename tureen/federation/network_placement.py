@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tureen.errors import PeerFailed, TureenError
 from tureen.federation.askers import PLAN_SECONDS, Askers
 from tureen.federation.federation import Federation
 from tureen.federation.needs import Need
-from tureen.federation.neighbour import FLOWS_PATH, NETWORK_PATH, PeerInfo
+from tureen.federation.neighbour import FLOWS_PATH, NETWORK_PATH, PeerInfo, SharedStream
 from tureen.federation.peer_messages import MAX_FLOWS, MAX_PEERS, hops_json, read_states
 from tureen.federation.placement import LinkSource
 from tureen.federation.stream_sampling import StreamSampling
@@ -227,18 +227,24 @@ class NetworkPlacement:
 
     def senders(self, stream: Stream) -> list[str]:
         """The peers that share a stream with this server."""
-        at, infos = self._infos
-        senders = _sharing(infos, stream)
+        (at, infos), peers = self._infos, self._federation.peering.names()
+        senders = _sharing(infos, stream, peers)
         if time.monotonic() - at >= self._memory or not senders:
             told = self._federation.infos()
             infos = {name: info for name, info in told.items() if isinstance(info, PeerInfo)}
             self._infos = time.monotonic(), infos
-            senders = _sharing(infos, stream)
+            senders = _sharing(infos, stream, peers)
         return senders
 
 
-def _sharing(infos: Mapping[str, PeerInfo], stream: Stream) -> list[str]:
-    return [name for name, info in infos.items() if any(shared.origin == stream.origin for shared in info.streams)]
+def _sharing(infos: Mapping[str, PeerInfo], stream: Stream, peers: Collection[str]) -> list[str]:
+    """The peers that share a stream; without copies of its home, which is another peer."""
+
+    def is_shared(name: str, shared: SharedStream) -> bool:
+        is_copy = shared.home == name != stream.home and stream.home in peers
+        return shared.origin == stream.origin and not is_copy
+
+    return [name for name, info in infos.items() if any(is_shared(name, shared) for shared in info.streams)]
 
 
 def read_link(link: Link) -> Properties:

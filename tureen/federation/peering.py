@@ -89,9 +89,12 @@ class Peering:
     @property
     def neighbours(self) -> Mapping[str, Neighbour]:
         """The connections to all peers, by name."""
+        return MappingProxyType({name: self.neighbour(name) for name in self.names()})
+
+    def names(self) -> list[str]:
+        """The names of all peers."""
         with self._catalog.read() as tx:
-            names = [peer.name for peer in list_peers(tx)]
-        return MappingProxyType({name: self.neighbour(name) for name in names})
+            return [peer.name for peer in list_peers(tx)]
 
     def neighbour(self, name: str) -> Neighbour:
         """The connection to a peer, opened at the first call."""

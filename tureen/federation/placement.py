@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tureen.errors import TureenError, Unreachable
-from tureen.federation.flow import parse_flow
+from tureen.federation.flow import known_flow
 from tureen.federation.needs import Need
 from tureen.federation.neighbour import PeerInfo
 from tureen.pot.links import Link
-from tureen.query import NamedRelation
 
 
 class LinkSource(NamedTuple):
@@ -61,9 +60,8 @@ class DirectPlacement:
 def covering_link(need: Need, links: Sequence[Link]) -> Link | None:
     """A link whose replica has what is needed; None if there is none."""
     schema = need.stream.visible
-    relation = NamedRelation(need.stream.name, schema)
     for link in links:
-        if link.stream.id == need.stream.id and need.is_covered_by(parse_flow(link.flow, lambda _: relation)):
+        if link.stream.id == need.stream.id and need.is_covered_by(known_flow(link.flow, need.stream.name, schema)):
             return link
     return None
 

@@ -42,15 +42,23 @@ class StreamSampling:
         """Read streams with `answer_once`, or ask the peers that share them; `name` is that of this server."""
         self._name, self._answer_once, self._senders, self._ask_peer = name, answer_once, senders, ask
         self._known: dict[int, tuple[float, dict[str, Any]]] = {}
+        self._rates: dict[int, tuple[dict[str, Any], SampledRates]] = {}
+        """What was measured on each sample: every plan asks for the rates of all flows."""
         self._lock = threading.Lock()
 
     def rates(self, stream: Stream, asked: Askers) -> SampledRates:
         """The rates of selections of a stream; those in `asked` wait for them."""
         try:
-            rows, rate = read_sample(self.sample(stream, asked), stream.visible)
+            sample = self.sample(stream, asked)
+            known = self._rates.get(stream.id)
+            if known is not None and known[0] is sample:
+                return known[1]
+            rows, rate = read_sample(sample, stream.visible)
         except TureenError:
-            rows, rate = stream.visible.arrow.empty_table(), UNKNOWN_RATE
-        return SampledRates(StreamSample(stream.visible, rows), rate)
+            return SampledRates(StreamSample(stream.visible, stream.visible.arrow.empty_table()), UNKNOWN_RATE)
+        rates = SampledRates(StreamSample(stream.visible, rows), rate)
+        self._rates[stream.id] = sample, rates
+        return rates
 
     def sample(self, stream: Stream, asked: Askers) -> dict[str, Any]:
         """The sample of a stream, as peers send it to each other."""

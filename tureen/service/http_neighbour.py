@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,13 +12,16 @@ import pyarrow as pa
 
 from tureen.client.remote_errors import error_from
 from tureen.client.transport import AttemptFailed, Request, Transport
-from tureen.errors import PeerFailed, TureenError
+from tureen.errors import PeerFailed, TureenError, Unreachable
 from tureen.federation.frame import MEDIA_TYPE, FlowFrame, decode_frames
 from tureen.federation.neighbour import HEARTBEAT, FlowRequest, PeerInfo
 from tureen.pot.peers import Peer
 
 ANSWER_SECONDS = 15.0
 """The most seconds without a byte of a peer's response."""
+
+LARGEST_RESPONSE = 1 << 26
+"""The most bytes of a response that is not a flow."""
 
 FLOW_PATH, INFO_PATH, MARKS_PATH = "/v1/federation/flow", "/v1/federation", "/v1/federation/marks"
 
@@ -59,14 +64,28 @@ class HttpNeighbour:
     def request(self, method: str, path: str, body: Any = None, seconds: float | None = None) -> Any:
         """Send JSON to a route, and return the JSON of the response; None if it has no content."""
         headers = {} if seconds is None else {"Prefer": f"wait={seconds:.3f}"}
-        waits = 0.0 if seconds is None else seconds - ANSWER_SECONDS
-        response = self._transport.send(Request(method, path, json=body, headers=headers, waits=waits))
-        if response.status_code == 204:
+        content = self._read(Request(method, path, json=body, headers=headers), seconds or ANSWER_SECONDS)
+        if not content:
             return None
         try:
-            return response.json()
-        except ValueError:
+            return json.loads(content)
+        except (ValueError, RecursionError):
             raise PeerFailed("the response of the peer is not JSON") from None
+
+    def _read(self, request: Request, seconds: float) -> bytes:
+        """The content of a response, which is bounded in size and time: a peer may send without end."""
+        deadline, content = time.monotonic() + seconds, bytearray()
+        try:
+            with self._transport.stream(request, silence=seconds) as response:
+                for chunk in response.iter_bytes():
+                    content += chunk
+                    if len(content) > LARGEST_RESPONSE:
+                        raise PeerFailed("the response of the peer is larger than allowed")
+                    if time.monotonic() > deadline:
+                        raise Unreachable(f"no complete answer from {self._transport.url} in time")
+        except AttemptFailed as failed:
+            raise failed.error from failed
+        return bytes(content)
 
     def close(self) -> None:
         """Close the connections."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tureen.errors import TooMany, TureenError
 from tureen.federation.federation import Federation
+from tureen.federation.link_run import TROUBLED
 from tureen.pot.catalog import Catalog
 from tureen.pot.peers import Peer
 from tureen.pot.status import count_owned
@@ -216,7 +217,7 @@ class Service:
         links, sent = self.federation.link_states(), self.federation.serving.sent.totals().values()
         return {
             "tureen_links": len(links),
-            "tureen_links_away": sum(link.state in ("away", "refused") for link in links),
+            "tureen_links_away": sum(link.state in TROUBLED for link in links),
             "tureen_link_rows": sum(link.rows for link in links),
             "tureen_link_bytes": sum(link.bytes for link in links),
             "tureen_flows_sent": sum(total.flows for total in sent),

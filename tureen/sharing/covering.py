@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tureen.predicate import AllOf, Clause, columns_of
 from tureen.schema import Schema
 from tureen.sharing.implication import Implication, Premise
 from tureen.sharing.properties import Aggregation, Properties
 from tureen.sharing.step_windows import composes
 
+KNOWN_PAIRS = 65_536
+"""The number of pairs of properties of which a process remembers whether one covers the other."""
 
+
+@lru_cache(KNOWN_PAIRS)
 def covers(schema: Schema, stream: Properties, query: Properties) -> bool:
     """Whether a query can be computed from a stream; `schema` is that of their common input.
 

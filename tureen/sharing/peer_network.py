@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from tureen.errors import TureenError
 from tureen.schema import Schema
+from tureen.sharing.covering import covers
 from tureen.sharing.network import EvaluationPlan, Network, StreamFlow
 from tureen.sharing.network_cost import CostModel, StreamRates
 from tureen.sharing.planning import plan
@@ -111,7 +112,7 @@ class PeerNetwork:
         same = next((flow for flow in received if flow.properties == properties), None)
         if same is not None or not received:
             return same  # it is passed on as it is
-        candidates = [flow for flow in self.network.covering(properties) if flow.route[-1] == sender]
+        candidates = [flow for flow in received if covers(self._schema, flow.properties, properties)]
         return min(candidates, key=lambda flow: self.network.rate(flow.properties).traffic, default=None)
 
     def hops(self, needed: Properties, peer: str, *, widen: bool = True) -> list[Hop]:
