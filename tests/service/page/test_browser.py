@@ -24,6 +24,7 @@ def test_sign_in_and_out(new_console: Callable[..., Console], served: RunningSer
     page.get_by_label("Token").fill("tureen_0123456789abcdef_" + 43 * "x")
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("alert").get_by_text("the token is not valid").wait_for()
+    assert not page.get_by_role("button", name="Sign out").is_visible()
     opened.shoot("sign-in")
     opened.sign_in()
     assert served.tokens["admin"] not in page.url
@@ -314,6 +315,10 @@ def test_the_page_fits_a_phone_and_the_dark(new_console: Callable[..., Console],
         opened.page.get_by_role("heading").first.wait_for()
         wide = opened.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, (address, wide)
+    current = opened.page.get_by_role("link", name="Help", exact=True).bounding_box()
+    assert current is not None
+    assert 0 <= current["x"] <= 390 - current["width"]
+    assert opened.page.evaluate("document.getElementById('header').offsetHeight") <= 120
     assert opened.page.evaluate("document.documentElement.dataset.theme") == "dark"
     opened.shoot("phone")
     opened.check()

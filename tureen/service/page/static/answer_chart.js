@@ -24,7 +24,7 @@ export function answerChart() {
     const type = answer.columns.find((column) => column.name === x.value).type;
     const points = answer.rows.map((row) => [position(row[x.value], type), number(row[y.value])]).filter(([at]) => at !== null);
     points.sort((first, second) => first[0] - second[0]);
-    const formatX = isTime(type) ? (at) => new Date(at).toLocaleString() : String;
+    const formatX = isTime(type) ? timeFormat(points.map(([at]) => at)) : String;
     return update(drawing, lineChart([{name: y.value, points}], {label, formatX, dots: chosen === "points", zero: false}));
   }
 
@@ -56,6 +56,12 @@ export function answerChart() {
 
 function isTime(type) {
   return /^(TIMESTAMP|DATE)/i.test(type);
+}
+
+/** How to write times: without the day if all have the same. */
+function timeFormat(times) {
+  const days = new Set(times.map((at) => new Date(at).toDateString()));
+  return days.size === 1 ? (at) => new Date(at).toLocaleTimeString() : (at) => new Date(at).toLocaleString([], {dateStyle: "short", timeStyle: "short"});
 }
 
 function number(value) {

@@ -95,6 +95,8 @@ function route() {
   const visible = VIEWS.filter((each) => session.can(each.scope));
   replace(document.getElementById("nav"), visible.map((each) => el("a",
     {href: `#/${each.path}`, "aria-current": each === entry ? "page" : null}, each.title)));
+  // On a phone, the navigation is wider than the screen.
+  document.querySelector("#nav [aria-current]").scrollIntoView({inline: "center", block: "nearest"});
   document.title = `${name || entry.title} – Tureen`;
   const number = (shown += 1), place = el("div");
   replace(main, place);

@@ -137,6 +137,17 @@ export function count(value) {
   return value === null || value === undefined ? "–" : Number(value).toLocaleString("en");
 }
 
+/** A number of things, with the singular for 1. */
+export function plural(value, singular, many = `${singular}s`) {
+  return `${count(value)} ${value === 1 ? singular : many}`;
+}
+
+/** A duration in its largest unit without a rest. */
+export function duration(value) {
+  const [name, length] = [["day", 86_400], ["hour", 3600], ["minute", 60]].find(([, each]) => value && value % each === 0) ?? ["second", 1];
+  return plural(value / length, name);
+}
+
 /** A number of bytes. */
 export function bytes(value) {
   const units = ["B", "kB", "MB", "GB", "TB"];
@@ -148,5 +159,6 @@ export function bytes(value) {
 /** A number of seconds. */
 export function seconds(value) {
   if (value === null || value === undefined) return "–";
+  if (value === 0) return "0 s";
   return value < 1 ? `${(value * 1000).toPrecision(3)} ms` : `${value.toPrecision(3)} s`;
 }

@@ -2,7 +2,7 @@
 
 import {get} from "./api.js";
 import {lineChart, short} from "./chart.js";
-import {bytes, count, el, every, replace, seconds} from "./dom.js";
+import {bytes, count, el, every, plural, replace, seconds} from "./dom.js";
 import {update} from "./update.js";
 
 const KEPT = 450;
@@ -22,7 +22,7 @@ export function show(main, {session}) {
     const batch = news.batches.reduce((longest, each) => Math.max(longest, each.seconds), 0);
     update(numbers,
       card("Queries", count(news.queries.standing), news.queries.failed ? el("a", {href: "#/queries?state=failed"}, `${count(news.queries.failed)} failed`) : "none failed"),
-      card("Streams", count(news.streams), `${count(news.rows)} tuples, ${count(news.tables)} tables`),
+      card("Streams", count(news.streams), `${plural(news.rows, "tuple")}, ${plural(news.tables, "table")}`),
       card("On disk", bytes(news.bytes), `${bytes(news.lag_bytes)} not yet indexed by Spark`),
       card("Spark", news.engine, news.batches.length ? `longest recent micro-batch ${seconds(batch)}` : ""),
       card("Version", news.version, ""));

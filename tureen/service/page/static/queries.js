@@ -1,7 +1,8 @@
 // The list of queries: search, states, and the queries of templates.
 
 import {get, pathOf} from "./api.js";
-import {choice, count, el, replace} from "./dom.js";
+import {choice, count, el, plural, replace} from "./dom.js";
+import {heads} from "./table.js";
 
 const PAGE = 100;
 
@@ -35,7 +36,7 @@ async function showList(main, parameters, session) {
   await load();
   const found = await get("/v1/templates", {limit: PAGE, owner: session.can("admin") ? owner.value : null});
   replace(templates, found.templates.length ? [el("h2", {}, "Templates"), el("div", {class: "scroll"}, el("table", {},
-    el("thead", {}, el("tr", {}, ["name", "queries", "owner", "SQL"].map((name) => el("th", {scope: "col"}, name)))),
+    heads(["name", "queries", "owner", "SQL"], ["queries"]),
     el("tbody", {}, found.templates.map((template) => el("tr", {},
       el("td", {}, el("a", {href: `#/queries?template=${encodeURIComponent(template.id)}`}, template.name ?? template.id.slice(0, 8))),
       el("td", {class: "value"}, count(template.queries)), el("td", {}, template.owner), el("td", {class: "code"}, template.sql))))))] : null);
@@ -49,7 +50,7 @@ async function showMembers(main, template, start) {
   const jump = el("input", {type: "number", min: 0, value: start, "aria-label": "First query to show"});
   jump.addEventListener("change", () => { location.hash = `#/queries?template=${encodeURIComponent(template)}&start=${Math.max(0, Number(jump.value))}`; });
   replace(main, el("h1", {}, `Template ${about.name ?? about.id}`), el("pre", {}, about.sql),
-    el("div", {class: "row"}, `${count(about.queries)} queries, from`, jump,
+    el("div", {class: "row"}, `${plural(about.queries, "query", "queries")}, from`, jump,
       start > 0 ? link(Math.max(0, start - PAGE), "previous") : null,
       start + PAGE < about.queries ? link(start + PAGE, "next") : null),
     queryTable(queries));
@@ -57,7 +58,7 @@ async function showMembers(main, template, start) {
 
 function queryTable(queries) {
   return el("div", {class: "scroll", tabindex: 0}, el("table", {},
-    el("thead", {}, el("tr", {}, ["name", "state", "owner", "registered", "SQL"].map((name) => el("th", {scope: "col"}, name)))),
+    heads(["name", "state", "owner", "registered", "SQL"]),
     el("tbody", {}, queries.map((query) => el("tr", {},
       el("td", {}, el("a", {href: `#/queries/${encodeURIComponent(query.id)}`}, query.name ?? query.label ?? query.id.slice(0, 8))),
       el("td", {class: query.state === "failed" ? "bad" : "good"}, query.state),

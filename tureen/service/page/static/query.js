@@ -1,7 +1,7 @@
 // The page of a query: its answer, changes, plan, why, and the answer at any time.
 
 import {get, pathOf, poller, query as parametersOf, request} from "./api.js";
-import {choice, confirmed, count, el, every, notify, replace, tabs} from "./dom.js";
+import {choice, confirmed, el, every, notify, plural, replace, tabs} from "./dom.js";
 import {answerChart} from "./answer_chart.js";
 import {planGraph} from "./plan.js";
 import {cell, dataTable} from "./table.js";
@@ -56,7 +56,7 @@ function showAnswer(panel, path) {
       if (answer === null) return;
       const bounds = [answer.window.begin, answer.window.end];
       const window = bounds.some((each) => each !== null) ? `window from ${bounds.map((each) => each ?? "…").join(" to ")}` : "all that is retained";
-      update(about, `${count(answer.rows.length)} rows${answer.truncated ? " of more" : ""}; ${window}`,
+      update(about, `${plural(answer.rows.length, "row")}${answer.truncated ? " of more" : ""}; ${window}`,
         answer.complete ? "" : el("strong", {}, "; the window reaches beyond what is retained"));
       update(body, dataTable(answer.columns, answer.rows, {caption: "answer"}));
       chart.update(answer);
@@ -90,7 +90,7 @@ function showChanges(panel, path) {
     const pairs = Object.entries(row).map(([name, value]) => [el("strong", {}, name), " ", cell(value), "  "]);
     body.prepend(el("tr", {}, el("td", {}, change.kind), el("td", {}, pairs)));
     while (body.children.length > SHOWN_CHANGES) body.lastChild.remove();
-    replace(about, `${count(total)} changes since this page was opened`);
+    replace(about, `${plural(total, "change")} since this page was opened`);
   }
 
   async function explain() {
@@ -123,7 +123,7 @@ function showWhy(panel, path) {
     event.preventDefault();
     try {
       const {tuples, total, has_more: hasMore, notes} = await get(path("/why"), {where: where.value, limit: 50});
-      replace(body, el("p", {}, `${count(total)} tuples satisfy the condition${hasMore ? "; the latest are shown" : ""}.`),
+      replace(body, el("p", {}, `${plural(total, "tuple satisfies", "tuples satisfy")} the condition${hasMore ? "; the latest are shown" : ""}.`),
         notes.map((note) => el("p", {class: "soft"}, note)),
         tuples.map((tuple) => el("div", {class: "card"},
           el("strong", {class: tuple.in_answer ? "good" : "bad"}, tuple.in_answer ? "In the answer" : "Not in the answer"),
@@ -159,7 +159,7 @@ function showTime(panel, path) {
     try {
       const answer = await get(path("/result"), {limit: ROWS, now: now.toISOString()});
       if (number !== asked) return;
-      update(body, el("p", {class: "soft"}, `${count(answer.rows.length)} rows at that time`), dataTable(answer.columns, answer.rows, {caption: "answer at that time"}));
+      update(body, el("p", {class: "soft"}, `${plural(answer.rows.length, "row")} at that time`), dataTable(answer.columns, answer.rows, {caption: "answer at that time"}));
       chart.update(answer);
     } catch (error) { replace(body, errorBox(error)); }
   }

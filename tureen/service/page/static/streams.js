@@ -1,9 +1,9 @@
 // Streams: the list, and the page of one.
 
 import {get, pathOf, request} from "./api.js";
-import {bytes, choice, confirmed, count, el, every, field, notify, replace} from "./dom.js";
+import {bytes, choice, confirmed, count, duration, el, every, field, notify, plural, replace} from "./dom.js";
 import {columnsOf, forgetNames} from "./editor.js";
-import {dataTable, facts} from "./table.js";
+import {dataTable, facts, heads} from "./table.js";
 import {update} from "./update.js";
 
 const TYPES = {csv: "text/csv", json: "application/json", ndjson: "application/x-ndjson", jsonl: "application/x-ndjson", xml: "application/xml", arrow: "application/vnd.apache.arrow.stream"};
@@ -18,7 +18,7 @@ function showList(main, {session}) {
   return every(2000, async (maxAge) => {
     const [{streams}, status] = await Promise.all([get("/v1/streams", {limit: 1000}, maxAge), get("/v1/status", {}, maxAge)]);
     update(list, streams.length ? el("div", {class: "scroll"}, el("table", {},
-      el("thead", {}, el("tr", {}, ["name", "tuples", "on disk", "kept", "made from", "state"].map((name) => el("th", {scope: "col"}, name)))),
+      heads(["name", "tuples", "on disk", "kept", "made from", "state"], ["tuples", "on disk"]),
       el("tbody", {}, streams.map((stream) => {
         const numbers = status.streams[stream.name] ?? {};
         return el("tr", {key: stream.name},
@@ -35,7 +35,7 @@ function showList(main, {session}) {
 
 function kept(stream) {
   if (stream.retain) return stream.retain;
-  return stream.retain_seconds === null || stream.retain_seconds === undefined ? "for ever" : `${count(stream.retain_seconds)} s`;
+  return stream.retain_seconds === null || stream.retain_seconds === undefined ? "for ever" : duration(stream.retain_seconds);
 }
 
 function createForm() {
@@ -79,7 +79,7 @@ async function showStream(main, {name, session}) {
       ["tuples", count(counts.rows)], ["not yet in a run", count(counts.pending_rows)], ["runs", count(counts.runs)],
       ["tuples in the tail", count(counts.tail_rows)], ["on disk", counts.bytes === undefined ? null : bytes(counts.bytes)],
       ["rows per second", counts.rows_per_second], ["time column", now.time ?? "arrival"],
-      ["clock", now.clock], ["kept", kept(now)], ["unique", now.unique?.join(", ")], ["lateness", now.lateness_seconds && `${now.lateness_seconds} s`],
+      ["clock", now.clock], ["kept", kept(now)], ["unique", now.unique?.join(", ")], ["lateness", now.lateness_seconds && duration(now.lateness_seconds)],
       ["closed by punctuations", now.closed && Object.entries(now.closed).map(([key, value]) => `${key}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ")],
       ["error", now.error && el("span", {class: "bad"}, now.error)]]));
     const texts = new Set(answer.rows.map((row) => JSON.stringify(row)));
@@ -108,7 +108,7 @@ function pushForm(stream) {
     button.disabled = true;
     try {
       const pushed = await request("POST", pathOf("streams", stream.name, "/rows"), {body: chosen, headers: {"Content-Type": type}});
-      notify(`${count(pushed.added)} rows pushed${pushed.rejected ? `, ${count(pushed.rejected)} rejected` : ""}`);
+      notify(`${plural(pushed.added, "row")} pushed${pushed.rejected ? `, ${count(pushed.rejected)} rejected` : ""}`);
       file.value = "";
     } finally { button.disabled = false; }
   }}, "Push file");

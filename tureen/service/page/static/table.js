@@ -19,9 +19,19 @@ export function cell(value) {
 export function dataTable(columns, rows, {caption = null, isNew = () => false} = {}) {
   const keys = rowKeys(rows);
   return el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": caption ?? "rows"}, el("table", {},
-    el("thead", {}, el("tr", {}, columns.map((column) => el("th", {scope: "col", title: column.type}, column.name)))),
+    el("thead", {}, el("tr", {}, columns.map((column) => el("th", {scope: "col", title: column.type, class: styleOf(column)}, column.name)))),
     el("tbody", {}, rows.map((row, index) => el("tr", {class: isNew(row) ? "new" : null, key: keys[index]},
-      columns.map((column) => el("td", {class: isNumber(column.type ?? "") ? "value" : null}, cell(row[column.name]))))))));
+      columns.map((column) => el("td", {class: styleOf(column)}, cell(row[column.name]))))))));
+}
+
+/** Numbers are aligned, times stay on one line. */
+function styleOf({type = ""}) {
+  return isNumber(type) ? "value" : /^TIMESTAMP/i.test(type) ? "time" : null;
+}
+
+/** The heads of a table's columns; those of numbers are aligned as the numbers are. */
+export function heads(names, numbers = []) {
+  return el("thead", {}, el("tr", {}, names.map((name) => el("th", {scope: "col", class: numbers.includes(name) ? "value" : null}, name))));
 }
 
 /** A key for each row: its values, and how many rows before it have the same ones. */
@@ -36,6 +46,6 @@ function rowKeys(rows) {
 
 /** A table of names and values. */
 export function facts(pairs) {
-  return el("table", {}, el("tbody", {}, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "")
+  return el("table", {class: "facts"}, el("tbody", {}, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "")
     .map(([name, value]) => el("tr", {key: name}, el("th", {scope: "row"}, name), el("td", {}, value)))));
 }

@@ -2,12 +2,13 @@
 
 import {get, pathOf, request} from "./api.js";
 import {confirmed, el, field, notify, replace} from "./dom.js";
+import {heads} from "./table.js";
 
 export async function show(main) {
   const list = el("div"), made = el("div");
   const principal = el("input", {required: true, maxlength: 255}), note = el("input", {maxlength: 1000});
   const expires = el("input", {placeholder: "30 days; empty for never"});
-  const scopes = ["read", "write", "admin"].map((scope) => el("input", {type: "checkbox", name: scope, checked: scope === "read"}));
+  const scopes = ["read", "write", "admin", "peer"].map((scope) => el("input", {type: "checkbox", name: scope, checked: scope === "read"}));
   const form = el("form", {class: "fields"}, field("Principal", principal),
     el("fieldset", {class: "row"}, el("legend", {}, "Scopes"), scopes.map((box) => el("label", {}, box, " ", box.name))),
     field("Expires in", expires), field("Note", note), el("button", {class: "primary"}, "Create token"));
@@ -22,7 +23,7 @@ export async function show(main) {
     } while (after);
     const time = (text) => (text ? new Date(text).toLocaleString() : "–");
     replace(list, el("div", {class: "scroll"}, el("table", {},
-      el("thead", {}, el("tr", {}, ["principal", "scopes", "note", "created", "expires", "last used", ""].map((name) => el("th", {scope: "col"}, name)))),
+      heads(["principal", "scopes", "note", "created", "expires", "last used", ""]),
       el("tbody", {}, tokens.map((token) => el("tr", {},
         el("td", {}, token.principal), el("td", {}, token.scopes.join(", ")), el("td", {}, token.note), el("td", {}, time(token.created_at)),
         el("td", {}, time(token.expires_at)), el("td", {}, time(token.last_used_at)),

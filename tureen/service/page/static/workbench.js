@@ -2,7 +2,7 @@
 
 import {query as parametersOf, request} from "./api.js";
 import {answerChart} from "./answer_chart.js";
-import {count, el, field, notify, replace} from "./dom.js";
+import {el, field, notify, plural, replace} from "./dom.js";
 import {editor, forgetNames} from "./editor.js";
 import {dataTable} from "./table.js";
 
@@ -64,7 +64,7 @@ function resultOf(answer) {
   if (answer.columns && answer.rows) {
     const chart = answerChart();
     chart.update(answer);
-    return [el("p", {class: "soft"}, `${count(answer.rows.length)} rows`), chart.node, dataTable(answer.columns, answer.rows, {caption: "answer"})];
+    return [el("p", {class: "soft"}, plural(answer.rows.length, "row")), chart.node, dataTable(answer.columns, answer.rows, {caption: "answer"})];
   }
   return el("pre", {}, JSON.stringify(answer, null, 2));
 }
@@ -85,7 +85,7 @@ function templateForm(sql, attempt) {
       if (!type) return notify("choose a file with the suffix csv, ndjson or jsonl", true);
       const address = `/v1/templates${parametersOf({sql: sql.text, name: name.value, label: label.value, schema: types.value})}`;
       const template = await request("POST", address, {body: chosen, headers: {"Content-Type": type}});
-      notify(`${count(template.queries)} queries registered`);
+      notify(`${plural(template.queries, "query", "queries")} registered`);
       location.hash = `#/queries?template=${encodeURIComponent(template.id)}`;
       return null;
     });
