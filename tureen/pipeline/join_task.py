@@ -20,7 +20,7 @@ from tureen.pot.registered import RegisteredInput
 from tureen.pot.runs import Run
 from tureen.results.join_inputs import Ids, StreamInput, matches_within
 from tureen.results.key_indexes import KeyIndexes
-from tureen.results.new_joined_tuples import Times, join_new
+from tureen.results.new_joined_tuples import join_new
 from tureen.results.segment import Hits, Segment
 from tureen.schema import Schema
 from tureen.stems.join_run import JoinedTuples, write_join_run
@@ -65,9 +65,11 @@ def joined_tuples(task: JoinTask, segments_of: SegmentsOf, indexes: KeyIndexes) 
     """The joined tuples of a task; those whose times differ by more than the reach are left out."""
     segments = [segments_of(stream.schema, stream.runs) for stream in task.streams]
 
-    def input_within(index: int, ids: Ids, times: Times | None) -> StreamInput:
+    def input_within(index: int, ids: Ids, new: StreamInput | None) -> StreamInput:
         stream = task.streams[index]
-        near = None if times is None or task.reach is None else (times[0] - task.reach, times[1] + task.reach)
+        near = None
+        if new is not None and task.reach is not None:
+            near = int(new.times.min()) - task.reach, int(new.times.max()) + task.reach
         all_tuples = Selector((), stream.schema)
 
         def select(number: int) -> Hits | None:

@@ -35,9 +35,6 @@ MANY_KEYS_COST = 8
 scanning a tuple."""
 
 
-MANY_ROWS = 4096
-"""Times and ids of fewer tuples than this are found one by one."""
-
 MOST_ROWS_PER_TUPLE = 2
 """Many keys are not looked for in indexes with more than this many rows for each tuple of the input."""
 
@@ -99,7 +96,7 @@ class StreamInput:
 
     def _is_most(self, rows: Numbers) -> bool:
         """Whether reading all tuples, one after the other, takes less time than finding some."""
-        return len(rows) >= MANY_ROWS and 2 * len(rows) > self._size
+        return 2 * len(rows) > self._size
 
     def _placed(self, rows: Numbers) -> PlacedTuples:
         """Some tuples, by their positions in their segments."""

@@ -23,7 +23,7 @@ from tureen.results.gather import StreamMatches
 from tureen.results.join_inputs import Ids, StreamInput, matches_within, numbers_of
 from tureen.results.joined import JoinedMatches
 from tureen.results.key_indexes import KeyIndexes
-from tureen.results.new_joined_tuples import Times, id_limits, join_new
+from tureen.results.new_joined_tuples import id_limits, join_new
 from tureen.results.placed_tuples import TuplePlaces, find_tuples, placed_by_id
 from tureen.results.segment import Hits, Segment
 from tureen.results.selection import Selection
@@ -147,16 +147,19 @@ class KeptRows:
                 first = int(np.searchsorted(tuples.times, min(begins)))
                 selected = selected[np.searchsorted(selected, first) :]
             if len(selected):
-                yield self._in_windows(tuples.take(selected))
+                yield self._in_windows(tuples if len(selected) == len(tuples) else tuples.take(selected))
 
     def _in_windows(self, tuples: JoinedTuples) -> JoinedTuples:
         for number, selection in enumerate(self.selections):
-            inside = _within(selection, find_tuples(selection.state.segments, tuples.ids[number]))
+            ids = tuples.ids[number]
+            if _selects_all(selection, ids):
+                continue
+            inside = _within(selection, find_tuples(selection.state.segments, ids))
             if not inside.all():
                 tuples = tuples.take(inside)
         return tuples
 
-    def _input_within(self, index: int, ids: Ids, _: Times | None) -> StreamInput:
+    def _input_within(self, index: int, ids: Ids, _: StreamInput | None) -> StreamInput:
         selection = self.selections[index]
         state = selection.state
 
@@ -195,6 +198,19 @@ def _by_segment(places: TuplePlaces) -> list[tuple[int, Numbers]]:
     """For each segment that has some of the tuples, their indexes."""
     numbers = np.unique(places.segments)
     return [(number, np.flatnonzero(places.segments == number)) for number in numbers.tolist() if number >= 0]
+
+
+def _selects_all(selection: Selection, ids: Numbers) -> bool:
+    """Whether tuples with some ids certainly exist and are in the window: all tuples are, and no id is missing."""
+    segments = selection.state.segments
+    if not segments or not len(ids) or ids.min() < segments[0].first_id:
+        return False
+    end = segments[0].first_id
+    for segment, (first, last) in zip(segments, selection.ranges, strict=True):
+        if segment.first_id != end or first > 0 or last < segment.rows or not segment.run().in_order:
+            return False
+        end += segment.rows
+    return bool(ids.max() < end)
 
 
 def _within(selection: Selection, places: TuplePlaces) -> Flags:

@@ -14,11 +14,8 @@ from tureen.results.join_inputs import Ids, StreamInput
 from tureen.stems.join_run import JoinedTuples, concatenated
 from tureen.stream_join import StreamJoin
 
-Times = tuple[int, int]
-"""The earliest and the latest time of tuples."""
-
-InputWithin = Callable[[int, Ids, Times | None], StreamInput]
-"""The tuples of one of a join's streams with ids in an interval, as far as tuples with certain times can join them."""
+InputWithin = Callable[[int, Ids, StreamInput | None], StreamInput]
+"""The tuples of one of a join's streams with ids in an interval, as far as they can be partners of certain tuples."""
 
 
 def id_limits(progress: Sequence[int], ends: Sequence[int]) -> list[tuple[int, list[Ids]]]:
@@ -55,8 +52,7 @@ def join_new(
     tuples = input_within(new, limits[new], None)
     if not len(tuples):
         return concatenated(len(join.streams), [])
-    times = int(tuples.times.min()), int(tuples.times.max())
-    inputs = [tuples if index == new else input_within(index, ids, times) for index, ids in enumerate(limits)]
+    inputs = [tuples if index == new else input_within(index, ids, tuples) for index, ids in enumerate(limits)]
     rows = JoinEvaluation(inputs, 0, join_limits).rows(join.tree)
     numbers = [rows.rows[index] for index in range(len(inputs))]
     ids = [entry.ids_at(of_input) for entry, of_input in zip(inputs, numbers, strict=True)]
