@@ -13,7 +13,7 @@ Gives commits: data runs, cells, join runs, compiled query runs. Does not know H
 * `inbox_source.py`, `inbox_sink.py`, `inbox_task.py`: pushed rows
 * `arrival.py`, `pinning.py`: a batch becomes matched runs; `visibility.py`: whether the driver sees workers' files
 * `compiling.py`, `debts.py`, `choosing.py`, `upkeep.py`: query runs, cells that are owed, eager or lazy, merging
-* `join_keeping.py`, `join_task.py`: joined tuples of new tuples become join runs
+* `join_keeping.py`, `join_task.py`: joined tuples of new tuples become join runs; `part_joining.py`: from sub-joins
 * `freeing.py`: dropping runs that nothing needs
 * `deriving.py`: the changes of a query become the tuples of a stream
 * `key_indexing.py`: key indexes that standing joins need, in advance

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from tureen.errors import DamagedFile, PotError, QueryFailed
 from tureen.faults import crash_point
+from tureen.joining.join_limits import JoinLimits
 from tureen.pipeline.join_task import (
     JoinTask,
     StoredTuples,
@@ -24,6 +25,7 @@ from tureen.pipeline.join_task import (
     run_join_task,
     write_joined,
 )
+from tureen.pipeline.part_joining import KeptPart, PartStep, SubJoinIndexes, joined_parts, kept_parts
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.damage import forget_damage, noted_damage
 from tureen.pot.files import new_attempt
@@ -31,22 +33,27 @@ from tureen.pot.kept_joins import (
     JoinRun,
     KeptJoin,
     NewJoinRun,
+    PlannedJoins,
+    add_sub_joins,
     drop_join_runs,
     drop_unused_joins,
     joins_no_longer_kept,
     joins_to_keep,
     needed_reach,
+    planned_joins,
     publish_join_runs,
     restart_join,
     unused_joins,
 )
 from tureen.pot.reserved_ids import reservations
 from tureen.pot.runs import live_runs
-from tureen.pot.streams import stream_by_id
+from tureen.pot.streams import Stream, stream_by_id
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.new_joined_tuples import id_limits
+from tureen.results.pending import PendingRows
 from tureen.results.segment_cache import SegmentCache
-from tureen.stems.join_run import OpenJoinRun, concatenated
+from tureen.results.stream_state import StreamState
+from tureen.stems.join_run import JoinedTuples, OpenJoinRun, concatenated
 from tureen.stream_join import StreamJoin, is_within
 
 log = logging.getLogger("tureen")
@@ -76,6 +83,7 @@ RunTasks = Callable[[list[JoinTask]], list[TaskResult]]
 class Owing:
     """A stream of a join: its tuples from the id `begin` to before `end` are not joined yet."""
 
+    stream: Stream
     tuples: StoredTuples
     first_id: int
     """The id of the first tuple that exists."""
@@ -96,7 +104,19 @@ def _owing(tx: Connection, stream_id: int, done: int) -> Owing:
     # Tuples with reserved ids are still to come between the others.
     end = min([stream.next_id, *(reserved.first_id for reserved in reservations(tx, stream_id))])
     tuples = StoredTuples(stream.schema, tuple(runs), stream.next_id)
-    return Owing(tuples, first_id, max(done, min(first_id, end)), end)
+    return Owing(stream, tuples, first_id, max(done, min(first_id, end)), end)
+
+
+def part_ends(parts: Sequence[KeptPart], streams: Sequence[Owing]) -> list[int] | None:
+    """Up to which tuples the parts of a join have the results of their sub-joins; None if one is behind the join."""
+    ends = [stream.end for stream in streams]
+    for part, sub_join in parts:
+        for number, done in zip(part.inputs, () if sub_join is None else sub_join.progress, strict=False):
+            if done < streams[number].begin:
+                return None
+            ends[number] = min(ends[number], done)
+    has_new = any(end > stream.begin for end, stream in zip(ends, streams, strict=True))
+    return ends if parts and has_new else None
 
 
 def _is_expired(run: JoinRun, streams: Sequence[Owing]) -> bool:
@@ -109,22 +129,26 @@ class JoinKeeper:
     def __init__(self, catalog: Catalog, segments: SegmentCache, indexes: KeyIndexes) -> None:
         """Join tuples of that catalog's streams, with the segments and key indexes of the process."""
         self._catalog, self._segments, self._indexes = catalog, segments, indexes
+        self._sub_joins = SubJoinIndexes()
 
     def keep(self, run_tasks: RunTasks | None = None) -> bool:
         """One step for each join; True if something changed. `run_tasks` runs the tasks of large steps."""
         with self._catalog.read() as tx:
-            to_keep, dropped, unused = joins_to_keep(tx), joins_no_longer_kept(tx), unused_joins(tx)
+            planned, dropped, unused = planned_joins(tx), joins_no_longer_kept(tx), unused_joins(tx)
+            to_keep = joins_to_keep(tx)
             damaged = {damage.path for damage in noted_damage(tx)} if to_keep else set()
+        known = {join.key for join in to_keep}
         changed = bool(unused or dropped)
-        if changed:
+        if changed or not planned.reaches.keys() <= known:
             with self._catalog.write() as tx:
                 take_seq(tx)
+                changed = add_sub_joins(tx, planned) or changed
                 for join in dropped:
                     restart_join(tx, join, join.reach)
                 drop_unused_joins(tx)
         for join in to_keep:
             try:
-                changed = self._step(join, damaged, run_tasks) or changed
+                changed = self._step(join, planned, damaged, run_tasks) or changed
             except DamagedFile as damage:
                 self._segments.report(damage)
             except (FileNotFoundError, PotError):
@@ -134,10 +158,11 @@ class JoinKeeper:
                 changed = True
         return changed
 
-    def _step(self, join: KeptJoin, damaged: set[str], run_tasks: RunTasks | None) -> bool:
+    def _step(self, join: KeptJoin, planned: PlannedJoins, damaged: set[str], run_tasks: RunTasks | None) -> bool:
         stream_join = StreamJoin.of_key(join.key)
         with self._catalog.read() as tx:
-            reach = needed_reach(tx, join.id)
+            reach = needed_reach(tx, join, planned)
+            parts = kept_parts(tx, join, planned)
             streams = [
                 _owing(tx, stream_id, done) for stream_id, done in zip(stream_join.streams, join.progress, strict=True)
             ]
@@ -159,16 +184,32 @@ class JoinKeeper:
         if new >= LARGE_STEP and run_tasks is not None:
             self._large_step(join, base, streams, run_tasks)
         else:
-            self._small_step(join, base, [stream.shortened() for stream in streams])
+            self._small_step(join, base, [stream.shortened() for stream in streams], parts)
         return True
 
-    def _small_step(self, join: KeptJoin, base: JoinTask, streams: Sequence[Owing]) -> None:
-        begins, ends = [stream.begin for stream in streams], [stream.end for stream in streams]
-        parts = [
+    def _joined(
+        self, base: JoinTask, streams: Sequence[Owing], parts: Sequence[KeptPart]
+    ) -> tuple[JoinedTuples, list[int]]:
+        """The joined tuples of a step, and up to which tuples."""
+        begins, ends = [stream.begin for stream in streams], part_ends(parts, streams)
+        if ends is not None:
+            states = [
+                StreamState(0, each.stream, list(segments), [], PendingRows(0, 0))
+                for each in streams
+                for segments in [self._segments.segments(each.tuples.schema, each.tuples.runs)]
+            ]
+            step = PartStep(states, begins, ends, base.reach, JoinLimits(rows=base.max_rows))
+            return joined_parts(self._catalog.root, base.join, parts, step, self._indexes, self._sub_joins), ends
+        ends = [stream.end for stream in streams]
+        joined = [
             joined_tuples(replace(base, new=new, limits=tuple(limits)), self._segments.segments, self._indexes)
             for new, limits in id_limits(begins, ends)
         ]
-        joined = concatenated(len(ends), parts)
+        return concatenated(len(ends), joined), ends
+
+    def _small_step(self, join: KeptJoin, base: JoinTask, streams: Sequence[Owing], parts: Sequence[KeptPart]) -> None:
+        begins = [stream.begin for stream in streams]
+        joined, ends = self._joined(base, streams, parts)
         _check_size(join, len(joined), sum(ends) - sum(begins))
         absorbed = choose_absorbed(join.runs, len(joined))
         first_ids = [stream.first_id for stream in streams]

@@ -3,12 +3,15 @@
 The results of a join up to a tuple id of each of its streams are in its join runs; the others are *owed*, and computed
 when a query is invoked. A query refers to its join, unless it is to be evaluated when it is invoked; a join that no
 query refers to is dropped.
+
+Queries with plans also have the sub-joins of their joins kept (`tureen.join_parts`). These are joins like any other.
+That they are needed follows from the plans, and is not stored.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +19,12 @@ from sqlalchemy import Connection, Row, delete, exists, func, insert, or_, selec
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from tureen.errors import PotError
+from tureen.join_parts import sub_joins_of
+from tureen.plan_hint import BUSHY, LEFT_DEEP
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import garbage, join_runs, joins, query_joins
+from tureen.pot.catalog_tables import garbage, join_runs, joins, queries, query_joins
 from tureen.query import Query
-from tureen.stream_join import stream_join_of
+from tureen.stream_join import StreamJoin, is_within, stream_join_of
 
 Ids = tuple[int, ...]
 """A tuple id for each stream of a join."""
@@ -99,15 +104,67 @@ _ASKED = exists().where(
 
 _TO_KEEP = select(joins).where(_ASKED, joins.c.refused.is_(None)).order_by(joins.c.id)
 
+_PLANNED = (
+    select(joins.c.key, queries.c.plan, query_joins.c.reach)
+    .where(
+        query_joins.c.join_id == joins.c.id,
+        queries.c.id == query_joins.c.query_id,
+        query_joins.c.eager,
+        joins.c.refused.is_(None),
+        queries.c.plan.in_((LEFT_DEEP, BUSHY)),
+    )
+    .order_by(joins.c.id, query_joins.c.query_id)
+)
+"""The joins of queries that ask for a plan and for kept results."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJoins:
+    """The joins that queries have plans for, by key, and the sub-joins that are kept for them."""
+
+    plans: Mapping[str, str]
+    """The plan of each, sub-joins included."""
+    reaches: Mapping[str, int | None]
+    """How far the tuples of each sub-join may be apart."""
+
+
+def planned_joins(tx: Connection) -> PlannedJoins:
+    """The plans of queries whose results are to be kept."""
+    plans: dict[str, str] = {}
+    reaches: dict[str, int | None] = {}
+    for key, plan, reach in tx.execute(_PLANNED):
+        # Of several plans, the first one is used.
+        chosen = plans.setdefault(key, plan)
+        for part in sub_joins_of(StreamJoin.of_key(key), chosen):
+            plans.setdefault(part.key, chosen)
+            reaches[part.key] = reach if is_within(reaches.get(part.key, 0), reach) else reaches[part.key]
+    return PlannedJoins(plans, reaches)
+
+
+def add_sub_joins(tx: Connection, planned: PlannedJoins) -> bool:
+    """Add the sub-joins that are not known yet; whether there are any."""
+    known = set(tx.execute(select(joins.c.key).where(joins.c.key.in_(planned.reaches))).scalars())
+    for key in planned.reaches.keys() - known:
+        progress = json.dumps([0] * len(StreamJoin.of_key(key).streams))
+        values = {"key": key, "progress": progress, "reach": planned.reaches[key], "chosen": False}
+        tx.execute(insert_or(joins).values(values).on_conflict_do_nothing())
+    return bool(planned.reaches.keys() - known)
+
 
 def joins_to_keep(tx: Connection) -> list[KeptJoin]:
-    """The joins whose results are to be kept."""
-    return [_kept(tx, row) for row in tx.execute(_TO_KEEP).all()]
+    """The joins whose results are to be kept; sub-joins before the joins that are made from them."""
+    planned = planned_joins(tx).reaches
+    statement = _TO_KEEP
+    if planned:
+        asked = or_(_ASKED, joins.c.key.in_(planned))
+        statement = select(joins).where(asked, joins.c.refused.is_(None)).order_by(joins.c.id)
+    return sorted((_kept(tx, row) for row in tx.execute(statement).all()), key=lambda join: len(join.progress))
 
 
 def joins_no_longer_kept(tx: Connection) -> list[KeptJoin]:
     """The joins that have results which are not to be kept."""
-    rows = tx.execute(select(joins).where(~_ASKED).order_by(joins.c.id)).all()
+    others = joins.c.key.not_in(planned_joins(tx).reaches)
+    rows = tx.execute(select(joins).where(~_ASKED, others).order_by(joins.c.id)).all()
     return [join for join in (_kept(tx, row) for row in rows) if any(join.progress)]
 
 
@@ -124,9 +181,16 @@ def choose_joins(tx: Connection, chosen: Collection[int], dropped: Collection[in
         tx.execute(update(joins).where(joins.c.id.in_(ids)).values(chosen=value))
 
 
-def needed_reach(tx: Connection, join_id: int) -> int | None:
-    """The greatest reach of the queries that refer to a join; None if one has no limit."""
-    reaches = list(tx.execute(select(query_joins.c.reach).where(query_joins.c.join_id == join_id)).scalars())
+def find_join_by_key(tx: Connection, key: str) -> KeptJoin | None:
+    """A join by its key, if there is one."""
+    row = tx.execute(select(joins).where(joins.c.key == key)).first()
+    return None if row is None else _kept(tx, row)
+
+
+def needed_reach(tx: Connection, join: KeptJoin, planned: PlannedJoins) -> int | None:
+    """The greatest reach of the queries and plans that refer to a join; None if one has no limit."""
+    reaches = list(tx.execute(select(query_joins.c.reach).where(query_joins.c.join_id == join.id)).scalars())
+    reaches += [planned.reaches[join.key]] if join.key in planned.reaches else []
     return None if None in reaches or not reaches else max(reaches)
 
 
@@ -170,9 +234,10 @@ def damaged_joins(tx: Connection, paths: Collection[str]) -> list[KeptJoin]:
 
 
 def unused_joins(tx: Connection) -> list[int]:
-    """The joins that no query refers to."""
+    """The joins that no query refers to, and no plan."""
     used = exists().where(query_joins.c.join_id == joins.c.id)
-    return list(tx.execute(select(joins.c.id).where(~used)).scalars())
+    others = joins.c.key.not_in(planned_joins(tx).reaches)
+    return list(tx.execute(select(joins.c.id).where(~used, others)).scalars())
 
 
 def drop_unused_joins(tx: Connection) -> None:

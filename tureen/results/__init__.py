@@ -34,6 +34,6 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 * `reuse.py`: answers from derived streams that cover a query
 * `final_rule.py`, `final_groups.py`: which groups of a query with EMIT FINAL cannot change; `open_groups.py`,
   `final_following.py`: those that became final since a position
-* `needed_tuples.py`: the tuples that later changes of a query need
+* `needed_tuples.py`, `needed_groups.py`: the tuples that later changes of a query need
 * `watch.py`: how often clauses are invoked
 """

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Connection
 
 from tureen.functions.user_function import shown_sql
 from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinTree, LateralJoin, parse_field
+from tureen.join_parts import sub_joins_of
 from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
 from tureen.matching import access_column, describe
 from tureen.pot.catalog import Catalog
-from tureen.pot.kept_joins import find_join
+from tureen.pot.kept_joins import KeptJoin, find_join, find_join_by_key, planned_joins
 from tureen.pot.queries import count_shape
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.registered import Registered, RegisteredInput
@@ -134,6 +137,7 @@ class Explainer:
             return {"used": False, "why": why}
         with self._catalog.read() as tx:
             join = find_join(tx, registered.join_id)
+            nodes = [] if join is None else list(_sub_joins(tx, join, snapshot))
         if join is None or join.refused is not None:
             return {"used": False, "why": f"not kept: {'its query left' if join is None else join.refused}"}
         asked = "kept, as the query was registered" if registered.eager else "not invoked recently"
@@ -148,6 +152,7 @@ class Explainer:
             "runs": len(join.runs),
             "bytes": sum(run.bytes for run in join.runs),
             "owed_tuples": owed,
+            "sub_joins": nodes,
         }
 
     def _input(
@@ -191,6 +196,18 @@ class Explainer:
         shape = registered.shape or shape_of(registered.sql).text
         with self._catalog.read() as tx:
             return {"text": shape, "queries": count_shape(tx, shape) + count_members_of_shape(tx, shape)}
+
+
+def _sub_joins(tx: Connection, join: KeptJoin, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+    """The sub-joins that are kept for a join by its plan, each before those that are made from it."""
+    plan = planned_joins(tx).plans.get(join.key)
+    for node in [] if plan is None else sub_joins_of(StreamJoin.of_key(join.key), plan):
+        kept = find_join_by_key(tx, node.key)
+        yield {
+            "streams": [snapshot.streams[stream_id].stream.name for stream_id in node.streams],
+            "joined_tuples": 0 if kept is None else sum(run.rows for run in kept.runs),
+            "refused": None if kept is None else kept.refused,
+        }
 
 
 def _joined_by(leaf: int, join: JoinAnswer, ready: ReadyJoin) -> str:
