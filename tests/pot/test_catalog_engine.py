@@ -8,7 +8,7 @@ from sqlalchemy import Connection, create_engine, literal, select
 
 from tureen.pot.catalog import Catalog
 from tureen.pot.catalog_engine import _compiled, create_missing_tables, missing_tables
-from tureen.pot.catalog_tables import metadata
+from tureen.pot.peer_tables import all_tables
 
 
 def definitions(tx: Connection) -> set[tuple[str, str, str]]:
@@ -20,7 +20,7 @@ def definitions(tx: Connection) -> set[tuple[str, str, str]]:
 def test_new_catalogs_have_the_tables_that_are_defined(tmp_path: Path) -> None:
     engine = create_engine("sqlite://")
     with engine.connect() as expected, Catalog(tmp_path, create=True) as catalog, catalog.read() as tx:
-        metadata.create_all(expected)
+        all_tables.create_all(expected)
         assert definitions(tx) == definitions(expected)
     engine.dispose()
 

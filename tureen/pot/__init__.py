@@ -3,8 +3,8 @@
 Takes records, rows as bytes, and finished files. Holds them durably, in one directory.
 Gives transactions, the inbox, the lease. Does not know Spark, the language, or the contents of a run.
 
-* `catalog.py`, `catalog_tables.py`, `catalog_engine.py`, `connecting.py`, `commit_token.py`, `digest.py`: the SQLite
-  database
+* `catalog.py`, `catalog_tables.py`, `peer_tables.py`, `catalog_engine.py`, `connecting.py`, `commit_token.py`,
+  `digest.py`: the SQLite database
 * `relations.py`, `streams.py`, `derived_streams.py`, `stream_cache.py`, `tables.py`, `dropping.py`, `queries.py`,
   `registered.py`,
   `clauses.py`, `registering.py`, `templates.py`, `members.py`, `template_files.py`, `tokens.py`,

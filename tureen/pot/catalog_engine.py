@@ -17,8 +17,9 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 from sqlalchemy.util import LRUCache
 
-from tureen.pot.catalog_tables import TRIGGER_STATEMENTS, metadata, queries
+from tureen.pot.catalog_tables import TRIGGER_STATEMENTS, queries
 from tureen.pot.connecting import connect
+from tureen.pot.peer_tables import all_tables
 
 _URL = make_url("sqlite://")
 
@@ -78,7 +79,7 @@ def create_missing_tables(tx: Connection) -> None:
 @cache
 def _table_statements() -> dict[str, tuple[str, ...]]:
     """The statements that create each table and its indexes."""
-    return {table.name: (_text(CreateTable(table)), *_index_statements(table)) for table in metadata.sorted_tables}
+    return {table.name: (_text(CreateTable(table)), *_index_statements(table)) for table in all_tables.sorted_tables}
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from tureen.pot.catalog_tables import held_flows
+from tureen.pot.peer_tables import held_flows
 from tureen.schema import name_key
 
 

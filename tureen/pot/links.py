@@ -8,7 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, insert, select, update
 
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import links, query_inputs, streams
+from tureen.pot.catalog_tables import query_inputs, streams
+from tureen.pot.peer_tables import links
 from tureen.pot.streams import Stream, create_replica, drop_stream, list_streams, stream_by_id
 
 

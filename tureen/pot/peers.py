@@ -11,7 +11,8 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from tureen.arguments import check_name
 from tureen.errors import DuplicateName, TureenError, UnknownPeer, Unsupported, nearest
 from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.catalog_tables import held_flows, meta, peers, shares, streams
+from tureen.pot.catalog_tables import meta, streams
+from tureen.pot.peer_tables import held_flows, peers, shares
 from tureen.pot.streams import Stream
 from tureen.schema import name_key
 

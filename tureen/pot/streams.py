@@ -18,9 +18,7 @@ from tureen.pot.catalog_tables import (
     closed_files,
     dimensions,
     expiring,
-    held_flows,
     key_files,
-    links,
     needed_keys,
     push_keys,
     query_inputs,
@@ -28,13 +26,13 @@ from tureen.pot.catalog_tables import (
     rejected,
     reserved_ids,
     runs,
-    shares,
     sinks,
     streams,
     taken_punctuations,
 )
 from tureen.pot.dropping import check_underived, discard, drop_queries
 from tureen.pot.home_progress import home_time, latest
+from tureen.pot.peer_tables import held_flows, links, shares
 from tureen.retention import NEEDED, Retain
 from tureen.schema import Schema, name_key
 
