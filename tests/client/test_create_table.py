@@ -10,7 +10,8 @@ import tureen
 from tests.service.running import RunningServer
 from tureen.client.create_table import parse_create_from_file
 from tureen.errors import DuplicateName, InvalidSchema, Location
-from tureen.language.text.statements import CreateTable, parse_statement
+from tureen.language.text.relation_statements import CreateTable
+from tureen.language.text.statements import parse_statement
 
 CREATED = [
     "CREATE TABLE t (a INT) FROM 'x.csv'",

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from tests.examples import example_settings
 from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.text.peer_statements import CreatePeer, ShareStream
+from tureen.language.text.relation_statements import CreateStream, CreateTable, DeriveStream
 from tureen.language.text.statements import (
-    CreateStream,
-    CreateTable,
-    DeriveStream,
     Describe,
     Drop,
     Explain,

@@ -24,10 +24,8 @@ from tureen.errors import (
 )
 from tureen.language.text.function_statement import CreateFunction
 from tureen.language.text.peer_statements import CreatePeer, ShareStream
+from tureen.language.text.relation_statements import CreateStream, CreateTable, DeriveStream
 from tureen.language.text.statements import (
-    CreateStream,
-    CreateTable,
-    DeriveStream,
     Describe,
     Drop,
     Explain,

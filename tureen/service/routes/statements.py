@@ -12,10 +12,8 @@ from starlette.responses import Response
 from tureen.arguments import check_text
 from tureen.language.text.function_statement import CreateFunction
 from tureen.language.text.peer_statements import CreatePeer, ShareStream
+from tureen.language.text.relation_statements import CreateStream, CreateTable, DeriveStream
 from tureen.language.text.statements import (
-    CreateStream,
-    CreateTable,
-    DeriveStream,
     Drop,
     Punctuate,
     Register,
