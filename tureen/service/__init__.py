@@ -6,7 +6,8 @@ Gives answers as JSON, CSV, Arrow and server-sent events. Does not know how an a
 * `server.py`, `settings.py`, `logs.py`: the server process
 * `app.py`, `fast_path.py`, `api_page.py`: the application, its shortcut for invocations, and its reference page
 * `connections.py`, `middleware.py`, `authorization.py`, `error_responses.py`: applied to every request
-* `routes/`: the handlers; `bodies.py`, `arrow_bodies.py`, `body_shapes.py`: request bodies; `rendering.py`: answers
+* `routes/`: the handlers; `bodies.py`, `arrow_bodies.py`, `body_shapes.py`, `stream_shapes.py`: request bodies;
+  `rendering.py`: answers
 * `state.py`, `watcher.py`, `deadlines.py`, `metrics.py`: shared state, commit notifications, timeouts and metrics of a
   running server;
   `invocation_times.py`: which invocations are quick

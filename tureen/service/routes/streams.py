@@ -17,7 +17,7 @@ from starlette.responses import Response
 from tureen.errors import KeyConflict, TooLarge, UnknownStream, nearest
 from tureen.position import Pushed
 from tureen.schema import Schema, name_key
-from tureen.service import body_shapes as shapes
+from tureen.service import stream_shapes as shapes
 from tureen.service.authorization import Caller
 from tureen.service.bodies import PUSH_TYPES, XML, check_row_count, is_endless, parse_rows, read_row_body
 from tureen.service.error_responses import encode_json
