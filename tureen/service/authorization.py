@@ -48,10 +48,9 @@ class Caller:
     token: str = field(default="", repr=False)
     """Its text; empty without authentication."""
 
-    def check_token(self) -> None:
-        """Raise Unauthorized if the token was revoked or has expired since the request began."""
-        if self.token:
-            self.service.authenticator.authenticate_token(self.token, self.service)
+    def check_token(self) -> Caller:
+        """The caller now; raises Unauthorized if the token was revoked or has expired since the request began."""
+        return self.service.authenticator.authenticate_token(self.token, self.service) if self.token else self
 
     @property
     def soup(self) -> ServedSoup:

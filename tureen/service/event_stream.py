@@ -75,8 +75,12 @@ class Follower:
                 # The token may have been revoked or expired since the connection began.
                 self._check_access()
                 if unsent:
-                    async for part in self._reads.parts(batch):
-                        yield part
+                    if batch.parts is None:
+                        async for part in self._reads.encode_parts(batch):
+                            yield part
+                    else:
+                        for part in batch.parts:
+                            yield part
                     on_sent(unsent)
                     last_sent_at = last_change_at = time.monotonic()
                     unsent = 0

@@ -78,12 +78,8 @@ class SharedReads:
         # A follower that is cancelled does not cancel the read of the others.
         return await asyncio.shield(task)
 
-    async def parts(self, batch: SharedBatch) -> AsyncIterator[bytes]:
-        """The events of a batch, in parts; one that is not encoded yet is encoded in threads."""
-        if batch.parts is not None:
-            for part in batch.parts:
-                yield part
-            return
+    async def encode_parts(self, batch: SharedBatch) -> AsyncIterator[bytes]:
+        """Encode a batch in threads, for one follower."""
         remaining = self._encode(batch.changes)
         while encoded := await self._run(lambda: next(remaining, None)):
             yield encoded

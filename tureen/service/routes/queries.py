@@ -313,8 +313,12 @@ async def follow(
     """
     service = caller.service
 
+    is_session = "authorization" not in request.headers
+
     def check_access() -> None:
-        service.authenticator.authenticate(request, service).require_scope("read")
+        # A session may have ended; a token that was sent is the same as before.
+        current = service.authenticator.authenticate(request, service) if is_session else caller.check_token()
+        current.require_scope("read")
 
     with ExitStack() as acquired:
         acquired.callback(on_end)
