@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 
 import httpx
 import pytest
 
-from tureen.service import middleware
-from tureen.service.poll_turns import IDLE_SECONDS, MAX_WAIT, yield_to_others
+from tests.service.running import RunningServer
+from tureen.service.poll_turns import IDLE_SECONDS, MAX_WAIT, PollTurns
 
 
-@dataclass
 class BusyLoop:
     """Tasks that each take some time of a clock."""
 
-    now: float = 0.0
-    handled: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.handled: list[str] = []
+        self.polls = PollTurns(lambda: self.now)
 
     async def request(self, name: str, turns: int, seconds: float) -> None:
         """Handle a request in some turns of the event loop."""
@@ -26,9 +26,10 @@ class BusyLoop:
             await asyncio.sleep(0)
         self.handled.append(name)
 
-    async def poll(self) -> None:
+    async def poll(self, seconds: float = 0.001) -> None:
         """Handle a poll."""
-        await yield_to_others(lambda: self.now)
+        await self.polls.wait()
+        self.now += seconds
         self.handled.append("poll")
 
 
@@ -63,14 +64,43 @@ def test_a_poll_is_handled_after_a_while_in_a_busy_loop() -> None:
     assert loop.now >= 1.0 > MAX_WAIT
 
 
-def test_requests_that_accept_an_age_yield(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_polls_are_handled_without_waiting_for_each_other() -> None:
+    loop = BusyLoop()
+
+    async def run() -> None:
+        await asyncio.gather(*(loop.poll(0.0) for _ in range(500)))
+        cancelled = asyncio.create_task(loop.poll())
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.gather(cancelled, loop.poll(), return_exceptions=True)
+
+    asyncio.run(run())
+    assert loop.handled == ["poll"] * 501
+
+
+def test_polls_that_have_waited_enough_are_handled_together() -> None:
+    loop = BusyLoop()
+
+    async def run() -> None:
+        polls = [asyncio.create_task(loop.poll(0.0)) for _ in range(100)]
+        await loop.request("busy", 60, 0.001)
+        assert loop.handled == [*["poll"] * 100, "busy"]
+        await asyncio.gather(*polls)
+
+    asyncio.run(run())
+
+
+def test_requests_that_accept_an_age_yield(
+    http: httpx.Client, served: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     yielded: list[str] = []
+    wait = served.service.polls.wait
 
-    async def yield_and_note() -> None:
+    async def note_and_wait() -> None:
         yielded.append("yielded")
-        await yield_to_others()
+        await wait()
 
-    monkeypatch.setattr(middleware, "yield_to_others", yield_and_note)
+    monkeypatch.setattr(served.service.polls, "wait", note_and_wait)
     poll = {"Cache-Control": "max-age=1"}
     assert http.get("/v1/status").status_code == 200
     assert http.post("/v1/sql", json={"sql": "SHOW STREAMS"}, headers=poll).status_code < 500

@@ -19,7 +19,6 @@ from tureen.service.authorization import CALLER
 from tureen.service.bodies import limit_body
 from tureen.service.error_responses import error_response
 from tureen.service.logs import REQUESTS
-from tureen.service.poll_turns import yield_to_others
 from tureen.service.recent_values import accepted_age
 from tureen.service.state import Service
 
@@ -62,7 +61,7 @@ class RequestMiddleware:
                 scope[CALLER] = self._service.authenticator.authenticate(HTTPConnection(scope), self._service)
                 scope["tureen.principal"] = scope[CALLER].principal
                 if scope["method"] == "GET" and accepted_age(headers):
-                    await yield_to_others()
+                    await self._service.polls.wait()
             await self._app(scope, limit_body(receive, scope, self._service.settings), send_with_headers)
         except Exception as error:
             if not isinstance(error, HTTPException | TureenError):

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
+
+from tureen.service.wake_queue import wake
 
 IDLE_SECONDS = 0.0003
 """A turn of the event loop that takes less had nothing to do."""
@@ -18,13 +22,42 @@ MAX_WAIT = 0.05
 """The most seconds for which a poll yields."""
 
 
-async def yield_to_others(clock: Callable[[], float] = time.perf_counter) -> None:
-    """Let the event loop handle everything else that is ready, again and again until that is nothing."""
-    now = clock()
-    deadline = now + MAX_WAIT
-    while now < deadline:
-        began = now
-        await asyncio.sleep(0)
-        now = clock()
-        if now - began < IDLE_SECONDS:
-            return
+class _WaitingPoll(NamedTuple):
+    """A poll that yields."""
+
+    deadline: float
+    waiter: asyncio.Future[None]
+
+
+class PollTurns:
+    """The polls that yield, in order; used in one event loop.
+
+    One task watches the event loop for all of them: if each did, many would keep it busy.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        """Start without polls."""
+        self._clock = clock
+        self._waiting: deque[_WaitingPoll] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    async def wait(self) -> None:
+        """Wait until the event loop has handled everything else that is ready, or for `MAX_WAIT`."""
+        loop = asyncio.get_running_loop()
+        poll = _WaitingPoll(self._clock() + MAX_WAIT, loop.create_future())
+        self._waiting.append(poll)
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._watch())
+        await poll.waiter
+
+    async def _watch(self) -> None:
+        """Let one poll go on after each turn of the event loop that took no time, and those that have waited enough."""
+        now = self._clock()
+        while self._waiting:
+            began = now
+            await asyncio.sleep(0)
+            now = self._clock()
+            if now - began < IDLE_SECONDS:
+                wake(self._waiting.popleft().waiter)
+            while self._waiting and self._waiting[0].deadline <= now:
+                wake(self._waiting.popleft().waiter)

@@ -25,6 +25,7 @@ from tureen.service.metrics import FreshnessSampler, Metrics, StatusCollector
 from tureen.service.page.activity import SAMPLE_SECONDS, ActivityHistory
 from tureen.service.page.sessions import PageSessions
 from tureen.service.peer_tokens import with_token
+from tureen.service.poll_turns import PollTurns
 from tureen.service.recent_values import RecentValues
 from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
@@ -65,7 +66,7 @@ class Service:
         self.metrics = Metrics()
         self.sessions = PageSessions(settings.session_seconds)
         self.activity = ActivityHistory(self.metrics, lambda: self.following.total)
-        self.recent = RecentValues()
+        self.recent, self.polls = RecentValues(), PollTurns()
         self.freshness = FreshnessSampler(self.catalog, self.metrics.freshness)
         soup = self.soup
         self.metrics.registry.register(
