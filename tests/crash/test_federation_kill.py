@@ -9,10 +9,13 @@ import pytest
 
 from tests.crash.processes import run_until_killed
 from tests.federation.servers_in_process import Site
+from tureen.position import BEGINNING, Position
+from tureen.punctuation import Punctuation
 from tureen.testing.manual_engine import ManualClock
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 NARROW = "SELECT v FROM s WHERE v > 3 AND k = 1 BEGIN NOW - 20 SECONDS END NOW"
+FINAL = "SELECT v, count(*) AS n FROM s WHERE v > 3 AND k = 1 GROUP BY v EMIT FINAL"
 WIDE = "SELECT k, count(*) AS n FROM s WHERE v > 1 GROUP BY k"
 
 CRASH_POINTS = [
@@ -45,9 +48,12 @@ def receive(root: Path) -> None:
     """Push, register, receive, take and unregister, until a crash point is reached."""
     home, receiver = open_sites(root)
     push(home, 0, 6)
+    receiver.register(FINAL, "final")
     receiver.register(NARROW, "narrow")
+    home.push("s", [Punctuation(v=[4, 5])])
     receiver.federation.step()
     push(home, 6, 12)
+    home.push("s", [Punctuation(v=7)])
     receiver.federation.step()
     receiver.engine.take_everything()
     wide = receiver.register(WIDE, "wide")
@@ -60,6 +66,13 @@ def push(home: Site, first: int, end: int) -> None:
     home.push("s", [{"k": n % 2, "v": n, "ts": BASE + timedelta(seconds=n - 3 * (n % 3))} for n in range(first, end)])
 
 
+def punctuations(site: Site) -> list[str]:
+    """All punctuations of the rows that are received, in order."""
+    handle = site.register("SELECT v FROM s WHERE v > 3 AND k = 1")
+    new = site.engine.invoker.new_rows(handle, Position.parse(BEGINNING), punctuations=True)
+    return [str(placed.pattern) for placed in new.punctuations]
+
+
 @pytest.mark.parametrize("point", CRASH_POINTS)
 def test_kill_and_restart(tmp_path: Path, crash_dir: Path, point: str) -> None:
     (crash_dir / point).touch()
@@ -67,7 +80,8 @@ def test_kill_and_restart(tmp_path: Path, crash_dir: Path, point: str) -> None:
     home, receiver = open_sites(tmp_path)
     for round_number in range(2):
         push(home, 100 + round_number, 106 + round_number)
-        for sql, name in ((NARROW, "narrow"), (WIDE, "wide")):
+        home.push("s", [Punctuation(v=101 + 2 * round_number)])
+        for sql, name in ((NARROW, "narrow"), (WIDE, "wide"), (FINAL, "final")):
             received = receiver.standing(name) or receiver.register(sql, name)
             receiver.federation.sweep()
             receiver.federation.step()
@@ -77,5 +91,6 @@ def test_kill_and_restart(tmp_path: Path, crash_dir: Path, point: str) -> None:
             assert answer.window == expected.window
         receiver.engine.take_everything()
     assert len(receiver.federation.links()) == 2
+    assert punctuations(receiver) == punctuations(home)
     for site in (home, receiver):
         site.close()

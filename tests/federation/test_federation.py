@@ -330,18 +330,11 @@ def test_streams_without_a_declared_time_have_that_of_the_home(alpha: Site, beta
     assert_same(alpha.invoke(expected), beta.invoke(received))
 
 
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("SELECT k, count(*) AS n FROM t [TUMBLE 3 SECONDS] GROUP BY k EMIT FINAL", "EMIT FINAL is not supported"),
-        ("SELECT count(*) AS n FROM t [ROWS 3 SLIDE 3]", "steps that count rows are not supported"),
-    ],
-)
-def test_what_a_replica_cannot_answer_is_refused(alpha: Site, beta: Site, sql: str, message: str) -> None:
+def test_what_a_replica_cannot_answer_is_refused(alpha: Site, beta: Site) -> None:
     alpha.engine.create_stream("t", SCHEMA, time="ts", clock="stream", retain="5 seconds")
     alpha.share(beta, "t")
-    with pytest.raises(Unsupported, match=message):
-        beta.register(sql)
+    with pytest.raises(Unsupported, match="steps that count rows are not supported"):
+        beta.register("SELECT count(*) AS n FROM t [ROWS 3 SLIDE 3]")
     assert beta.federation.links() == []
 
 

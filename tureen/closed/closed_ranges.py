@@ -57,6 +57,13 @@ class CodeIntervals:
         within = (index >= 0) & (first <= highs[index])
         return np.where(within, marks[index], NO_MARK)
 
+    def contains(self, interval: CodeRange) -> bool:
+        """Whether all of a range is closed."""
+        low = _LEAST if interval.low is None else int(interval.low)
+        high = _GREATEST if interval.high is None else int(interval.high)
+        index = bisect_right(self._lows, low) - 1
+        return index >= 0 and high <= self._highs[index]
+
     def covers(self, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
         """For each of several intervals, whether a range contains all of it."""
         lows, highs, _ = self._sorted_arrays()
@@ -99,7 +106,7 @@ class TextIntervals:
 
     def add(self, interval: CodeRange, mark: int) -> bool:
         """Add a range; False if it was closed before. A merged range has the latest mark."""
-        if any(_merged(known, interval) == known for known, _ in self._intervals):
+        if self.contains(interval):
             return False
         apart: list[tuple[CodeRange, int]] = []
         for known, known_mark in self._intervals:
@@ -110,6 +117,10 @@ class TextIntervals:
                 interval, mark = union, max(mark, known_mark)
         self._intervals = [*apart, (interval, mark)]
         return True
+
+    def contains(self, interval: CodeRange) -> bool:
+        """Whether all of a range is closed."""
+        return any(_merged(known, interval) == known for known, _ in self._intervals)
 
     def find(self, codes: Codes, values: pa.Array) -> np.ndarray:  # noqa: ARG002 - as `CodeIntervals`
         """The mark of the range that contains each value, or `NO_MARK`."""

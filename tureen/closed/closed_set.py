@@ -74,16 +74,20 @@ class ClosedSet:
     def add(self, pattern: Pattern, mark: int) -> None:
         """Add a punctuation; `mark` is not smaller than that of earlier ones."""
         names = tuple(name for name, _ in pattern.columns)
-        lists = [part.codes for _, part in pattern.columns if isinstance(part, ValueList)]
+        lists = _combinable(pattern)
         if len(names) == 1:
             self._add_single(names[0], pattern.columns[0][1], mark)
-        elif len(lists) == len(names) and prod(map(len, lists)) <= MAX_COMBINATIONS:
-            columns = zip(*product(*lists), strict=True)
-            types = (type_of(self._schema, name) for name in names)
-            codes = combined_codes([code_arrays(kind, values) for kind, values in zip(types, columns, strict=True)])
+        elif lists is not None:
+            codes = self._combinations(names, lists)
             self.key_set(names).add(codes, np.full(len(codes.first), mark, np.uint32))
         elif all(known != pattern for known, _ in self.others):
             self.others.append((pattern, mark))
+
+    def _combinations(self, names: tuple[str, ...], lists: Sequence[Sequence[Code]]) -> Codes:
+        """The codes of all combinations of values of several columns."""
+        columns = zip(*product(*lists), strict=True)
+        types = (type_of(self._schema, name) for name in names)
+        return combined_codes([code_arrays(kind, values) for kind, values in zip(types, columns, strict=True)])
 
     def add_all(self, patterns: Sequence[Pattern], marks: Sequence[int]) -> None:
         """Add punctuations in order; values of one column are added together."""
@@ -137,6 +141,46 @@ class ClosedSet:
         if name not in self.ranges:
             self.ranges[name] = CodeIntervals() if has_order(column_type) else TextIntervals(column_type)
         return self.ranges[name]
+
+    def closes_all(self, patterns: Sequence[Pattern]) -> list[bool]:
+        """For each punctuation whether it closes nothing new, as one does that was added before."""
+        singles: dict[str, list[int]] = {}
+        closed = [False] * len(patterns)
+        for index, pattern in enumerate(patterns):
+            (name, part), *more = pattern.columns
+            if not more and isinstance(part, ValueList):
+                singles.setdefault(name, []).append(index)
+            else:
+                closed[index] = self._closes(pattern)
+        # Values of one column are looked up together, which is many times faster.
+        for name, indexes in singles.items():
+            lists = [patterns[index].columns[0][1] for index in indexes]
+            values = [part.codes for part in lists if isinstance(part, ValueList)]
+            known = self._closed_values(name, [code for codes in values for code in codes])
+            ends = np.cumsum([len(codes) for codes in values])
+            for index, inside in zip(indexes, np.split(known, ends[:-1]), strict=True):
+                closed[index] = bool(inside.all())
+        return closed
+
+    def _closed_values(self, name: str, values: Sequence[Code]) -> np.ndarray:
+        codes, ranges = code_arrays(type_of(self._schema, name), values), self.ranges.get(name)
+        keys = self.keys.get((name,))
+        closed = np.zeros(len(values), np.bool_) if keys is None else keys.find(codes) != NO_MARK
+        if isinstance(ranges, CodeIntervals):
+            closed |= ranges.marks_of(codes.first) != NO_MARK
+        return closed
+
+    def _closes(self, pattern: Pattern) -> bool:
+        """Whether a range, or a pattern of several columns, closes nothing new."""
+        names = tuple(name for name, _ in pattern.columns)
+        (_, part), *_ = pattern.columns
+        if len(names) == 1 and isinstance(part, CodeRange):
+            return names[0] in self.ranges and self.ranges[names[0]].contains(part)
+        lists = _combinable(pattern)
+        if lists is None:
+            return any(known == pattern for known, _ in self.others)
+        keys = self.keys.get(names)
+        return keys is not None and bool((keys.find(self._combinations(names, lists)) != NO_MARK).all())
 
     def find(self, codes: BatchCodes) -> FirstMatches:
         """The first punctuation that each row matches."""
@@ -194,6 +238,13 @@ class ClosedSet:
             ],
             "patterns": [pattern.text(self._schema) for pattern, _ in self.others],
         }
+
+
+def _combinable(pattern: Pattern) -> list[tuple[Code, ...]] | None:
+    """The values of each column, if each combination of them is a key of its own; None otherwise."""
+    lists = [part.codes for _, part in pattern.columns if isinstance(part, ValueList)]
+    is_small = len(lists) == len(pattern.columns) and prod(map(len, lists)) <= MAX_COMBINATIONS
+    return lists if is_small else None
 
 
 def matching(schema: Schema, pattern: Pattern, codes: BatchCodes) -> np.ndarray:

@@ -4,9 +4,11 @@ Takes a pot's catalog, inbox and invoker, and connections to peers. Holds the li
 Gives remote streams and replicas to queries, and flows of shared streams to peers.
 Does not know HTTP or Spark: connections are a protocol.
 
-* `flow.py`: the selection and projection of a stream that a peer is asked for; `frame.py`: rows on the wire
+* `flow.py`: the selection and projection of a stream that a peer is asked for; `frame.py`, `frame_punctuations.py`:
+  rows and punctuations on the wire
 * `neighbour.py`: a peer as this server calls it; `askers.py`: who waits for its answer, and for how long
-* `flow_reader.py`, `flow_serving.py`: the side that sends; what a peer may see
+* `flow_source.py`, `flow_reader.py`, `flow_punctuations.py`: the side that sends
+* `flow_serving.py`: what a peer may see
 * `sent_flows.py`, `peer_quota.py`: what is being sent, and how much of it a peer may have; `federation_settings.py`
 * `link_intake.py`, `link_run.py`: the side that receives, exactly once; `local_neighbour.py`: from within the process
 * `needs.py`: what an input of a query needs of a remote stream; `placement.py`: from where it is received

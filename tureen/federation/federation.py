@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection
 
-from tureen.errors import DuplicateName, TureenError, WaitTimeout
+from tureen.closed.rules import NO_RULES
+from tureen.errors import DuplicateName, TureenError, Unsupported, WaitTimeout
 from tureen.faults import crash_point
 from tureen.federation.federation_settings import DEFAULT_SETTINGS, FederationSettings
 from tureen.federation.flow_serving import FlowServing
@@ -24,7 +25,7 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link, change_link, create_link, drop_link, list_links, used_replicas
 from tureen.pot.peers import name_server
-from tureen.pot.streams import Stream, create_stream, find_stream, visible_streams
+from tureen.pot.streams import Stream, create_stream, find_stream, note_declared, visible_streams
 from tureen.query import Query
 from tureen.results.invoke import Invoker
 from tureen.schema import name_key
@@ -72,7 +73,7 @@ class Federation:
         self._catalog, self._inbox, self._clock, self.settings = catalog, inbox, clock, settings
         with catalog.write() as tx:
             self.name = name_server(tx, name)
-        self.peering = Peering(catalog, connect, clock)
+        self.peering = Peering(catalog, connect, clock, self._learn_rules)
         self.serving = FlowServing(catalog, invoker, inbox, self.trouble_of, settings.quota)
         self.placement: Placement = placement or DirectPlacement(self.infos)
         self.in_use: list[Callable[[Connection], set[int]]] = []
@@ -151,11 +152,37 @@ class Federation:
                 item=stream.item,
                 home=stream.home,
                 origin=stream.origin,
+                rules=stream.rules or NO_RULES,
             )
 
     def replica_for(self, stream: Stream, query: Query, number: int) -> int:
         """The replica from which the leaf of that number of a query over a remote stream is answered."""
+        if query.final:
+            self._check_punctuated(stream)
         return self.replica_of(need_of(stream, query, number)).id
+
+    def _learn_rules(self, info: PeerInfo) -> None:
+        """Store what streams declare at their homes, which tells when groups are final."""
+        told = {each.origin: each.rules for each in info.streams if each.rules is not None}
+        with self._catalog.read() as tx:
+            remote = [stream for stream in visible_streams(tx) if stream.home is not None]
+        for stream in remote:
+            rules = told.get(stream.origin or "", stream.rules)
+            # A server that passes the stream on may not have learned yet what it declares.
+            if rules != stream.rules and (rules or info.name == stream.home):
+                with self._catalog.write() as tx:
+                    note_declared(tx, stream, rules)
+
+    def _check_punctuated(self, stream: Stream) -> None:
+        """Raise if no peer tells what a stream declares, and so sends its punctuations."""
+        infos = self.infos().values()
+        offered = [each for info in infos if isinstance(info, PeerInfo) for each in info.streams]
+        if not any(each.origin == stream.origin and each.rules is not None for each in offered):
+            raise Unsupported(
+                f"EMIT FINAL is not supported over stream '{stream.name}', which lives at '{stream.home}'",
+                detail="no peer that answers sends the punctuations of the stream",
+                hint="`peer list` shows the peers; those of version 0.7 send no punctuations",
+            )
 
     def whole_replica(self, stream: Stream) -> int:
         """The replica that has all tuples of a stream."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from tureen.federation.flow_punctuations import FlowPunctuations, with_punctuations
+from tureen.federation.flow_source import FlowSource
 from tureen.federation.frame import FRAME_ROWS, FlowFrame, flow_schema
 from tureen.matching import Selector
 from tureen.pot.home_progress import HomeProgress
 from tureen.pot.registered import RegisteredInput
-from tureen.pot.streams import Stream
-from tureen.predicate import Clause, Interval, Within
+from tureen.predicate import Interval, Within
 from tureen.results.changes import NewRows, new_rows
 from tureen.results.invoke import Invoker
 from tureen.results.stream_state import StreamState
@@ -28,31 +28,22 @@ FRAME_TARGET = 1 << 24
 """The bytes of the rows of a frame, on average: both sides hold one frame in memory."""
 
 
-class FlowSource(NamedTuple):
-    """What a flow is read from: a stream that lives here, or a replica and how far that is."""
-
-    stream: Stream
-    columns: tuple[str, ...]
-    clause: Clause
-    """The factors to evaluate."""
-    progress: Callable[[], HomeProgress] | None = None
-    away: Callable[[], str | None] = lambda: None
-
-
 class FlowReader:
     """Reads a flow step by step. It has no durable state: how far it is, its receiver tells."""
 
-    def __init__(self, invoker: Invoker, source: FlowSource, after: int) -> None:
-        """Begin with the tuple id `after` of the home."""
+    def __init__(self, invoker: Invoker, source: FlowSource, after: int, punctuations: int | None = None) -> None:
+        """Begin with the tuple id `after` of the home, and perhaps with punctuations from an id of the home on."""
         self._invoker, self._source = invoker, source
         self._schema = flow_schema(source.stream.visible, source.columns)
         self._seen: tuple[str | None, HomeProgress | None] = (None, None)
         self._next_id = after
         """The next id of the home."""
-        # Of a replica, whose tuples have ids of their own, the first read finds where to begin.
-        self._mark = after if source.progress is None else 0
-        beginning = () if source.progress is None else (Within(HOME_ID, (Interval(after, None),)),)
-        self._selector = Selector((*source.clause, *beginning), source.stream.schema)
+        self._mark: int | None = after if source.progress is None else None
+        """The next id here. Of a replica, whose tuples have ids of their own, the first read finds where to begin."""
+        self._selector = Selector(source.clause, source.stream.schema)
+        self._punctuations = None
+        if punctuations is not None:
+            self._punctuations = FlowPunctuations(invoker.view.catalog, source, is_from_start=not punctuations)
 
     def _state(self) -> tuple[str | None, HomeProgress | None]:
         return self._source.away(), None if self._source.progress is None else self._source.progress()
@@ -68,22 +59,33 @@ class FlowReader:
         return self._invoker.with_stream(self._source.stream.id, lambda state: self._read(state, progress, away))
 
     def _read(self, state: StreamState, progress: HomeProgress | None, away: str | None) -> list[FlowFrame]:
-        first, end = self._mark, min(state.stream.next_id, self._mark + READ_TUPLES)
+        first = self._beginning(state) if self._mark is None else self._mark
+        end = min(state.stream.next_id, first + READ_TUPLES)
         is_end = end >= state.stream.next_id
-        new = self._new_rows(state, first, end)
+        schema = state.stream.schema
+        hidden = [name for name in (ARRIVAL, HOME_ID) if name in schema.stored.names]
+        # A tuple without columns has at least its time.
+        names = [*self._source.columns, *hidden] or [schema.time_column]
+        new = self._new_rows(state, names, self._selector, first, end)
+        placed = [] if self._punctuations is None else self._punctuations.read(state, first, end, new.ids)
         # Rows that were stored after the progress was read are there, and perhaps more after them.
         end_id = end if progress is None else max(progress.next_id if is_end else 0, self._next_id)
-        frames = self._frames(new, end_id, state.stream.last_time if is_end else None, away, is_end=is_end)
+        last_time = state.stream.last_time if is_end else None
+        frames = with_punctuations(self._frames(new, end_id, last_time, away, is_end=is_end), placed)
         self._mark, self._next_id = end, frames[-1].next_id
         return frames
 
-    def _new_rows(self, state: StreamState, first: int, end: int) -> NewRows:
-        source, schema = self._source, state.stream.schema
-        hidden = [name for name in (ARRIVAL, HOME_ID) if name in schema.stored.names]
-        leaf = RegisteredInput(stream_id=source.stream.id)
-        names = [*source.columns, *hidden]
-        # A tuple without columns has at least its time.
-        return new_rows(state, names or [schema.time_column], WHOLE, leaf, self._selector, first, end)
+    def _beginning(self, state: StreamState) -> int:
+        """The id of the first tuple of a replica that has at least the id at the home to begin with."""
+        if not self._next_id:
+            return 0
+        selector = Selector((Within(HOME_ID, (Interval(self._next_id, None),)),), state.stream.schema)
+        new = self._new_rows(state, [HOME_ID], selector, 0, state.stream.next_id)
+        return int(new.ids[0]) if len(new) else state.stream.next_id
+
+    def _new_rows(self, state: StreamState, names: Sequence[str], selector: Selector, first: int, end: int) -> NewRows:
+        leaf = RegisteredInput(stream_id=self._source.stream.id)
+        return new_rows(state, names, WHOLE, leaf, selector, first, end)
 
     def _frames(
         self, new: NewRows, end_id: int, last_time: int | None, away: str | None, *, is_end: bool

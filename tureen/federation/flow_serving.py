@@ -10,9 +10,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from tureen.closed.rules import Rules
 from tureen.errors import UnknownStream
 from tureen.federation.flow import FlowSelection, known_flow, parse_flow
-from tureen.federation.flow_reader import FlowReader, FlowSource
+from tureen.federation.flow_reader import FlowReader
+from tureen.federation.flow_source import FlowSource
 from tureen.federation.neighbour import FlowRequest, PeerInfo, SharedStream
 from tureen.federation.peer_quota import PeerQuota
 from tureen.federation.sent_flows import SentFlows
@@ -85,7 +87,7 @@ class FlowServing:
                 f"this part of stream '{stream.name}' is not received here",
                 hint="ask its home, or a server that receives it",
             )
-        return FlowReader(self._invoker, source, request.after)
+        return FlowReader(self._invoker, source, request.after, request.punctuations)
 
     def is_shared(self, peer: str, origin: str) -> bool:
         """Whether a peer may still see a stream."""
@@ -164,6 +166,7 @@ def _description(stream: Stream, pot: str, server: str) -> SharedStream:
         item=stream.item,
         origin=origin_of(stream, pot),
         home=stream.home or server,
+        rules=Rules(stream.rules.unique, stream.rules.lateness),
     )
 
 

@@ -1,7 +1,8 @@
 """Frames: the rows of a flow on the wire, each with how far the flow is.
 
-A frame is two lengths, a header in JSON, and the rows as an Arrow record batch message, compressed if that makes them
-smaller. Both sides know the columns. Everything is bounded, because a peer may send anything.
+A frame is two lengths, a header in JSON, the punctuations in JSON, and the rows as an Arrow record batch message, both
+of them compressed if that makes them smaller. Both sides know the columns. Everything is bounded, because a peer may
+send anything.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tureen.closed.section import PlacedPattern
 from tureen.errors import PeerFailed, TureenError
+from tureen.federation.frame_punctuations import decode_punctuations, encode_punctuations
 from tureen.pot.home_progress import LARGEST_ID
 from tureen.schema import ARRIVAL, HOME_ID, Schema
 
@@ -52,6 +55,8 @@ class FlowFrame:
     """Why the sender does not have everything itself; None if it has."""
     size: int = 0
     """The bytes on the wire."""
+    punctuations: tuple[PlacedPattern, ...] = ()
+    """Those of the stream that are about columns of the flow, with their places among the rows."""
 
 
 def flow_schema(schema: Schema, columns: Iterable[str]) -> pa.Schema:
@@ -74,14 +79,31 @@ def encode_frame(frame: FlowFrame) -> bytes:
         header["current"] = True
     if frame.away is not None:
         header["away"] = frame.away[:1000]
-    body = b""
+    patterns, body = b"", b""
+    if frame.punctuations:
+        patterns, size = _compressed(encode_punctuations(frame.punctuations))
+        header["punctuations"] = [len(patterns), size]
     if frame.rows is not None and frame.rows.num_rows:
-        body = frame.rows.serialize().to_pybytes()
-        if len(body) >= COMPRESSED_FROM:
-            smaller = pa.Codec(_CODEC).compress(body, asbytes=True)
-            if len(smaller) < len(body):
-                header["size"], body = len(body), smaller
-    return _with_lengths(header, body)
+        body, size = _compressed(frame.rows.serialize().to_pybytes())
+        if size is not None:
+            header["size"] = size
+    return _with_lengths(header, patterns + body)
+
+
+def _compressed(content: bytes) -> tuple[bytes, int | None]:
+    """The content, smaller if it can be, and then its own length."""
+    if len(content) >= COMPRESSED_FROM:
+        smaller = pa.Codec(_CODEC).compress(content, asbytes=True)
+        if len(smaller) < len(content):
+            return smaller, len(content)
+    return content, None
+
+
+def _decompressed(content: bytes, size: object) -> bytes:
+    if size is None:
+        return content
+    length = _integer(size, 1, FRAME_BYTES)
+    return bytes(pa.Codec(_CODEC).decompress(content, decompressed_size=length, asbytes=True))
 
 
 def encode_error(error: TureenError) -> bytes:
@@ -133,8 +155,23 @@ def _frame(header: dict[str, object], body: bytes, schema: pa.Schema, size: int)
     if away is not None and not isinstance(away, str):
         raise PeerFailed("the header of a frame is not valid")
     time = None if last_time is None else _integer(last_time, -LATEST_TIME, LATEST_TIME)
+    patterns, body = _without_punctuations(header.get("punctuations"), body)
     rows = _rows(header.get("size"), body, schema) if body else None
-    return FlowFrame(next_id, time, rows, header.get("current") is True, away, size)
+    punctuations = decode_punctuations(patterns, schema, 0 if rows is None else rows.num_rows) if patterns else ()
+    return FlowFrame(next_id, time, rows, header.get("current") is True, away, size, punctuations)
+
+
+def _without_punctuations(lengths: object, body: bytes) -> tuple[bytes, bytes]:
+    """The punctuations at the beginning of the body of a frame, and the rest."""
+    if lengths is None:
+        return b"", body
+    if not isinstance(lengths, list) or len(lengths) != 2:
+        raise PeerFailed("the header of a frame is not valid")
+    end = _integer(lengths[0], 1, len(body))
+    try:
+        return _decompressed(body[:end], lengths[1]), body[end:]
+    except (pa.ArrowException, OSError) as error:
+        raise PeerFailed("the punctuations of a frame cannot be read", detail=str(error)[:200]) from error
 
 
 def _integer(value: object, least: int, most: int) -> int:
@@ -145,10 +182,7 @@ def _integer(value: object, least: int, most: int) -> int:
 
 def _rows(size: object, body: bytes, schema: pa.Schema) -> pa.RecordBatch:
     try:
-        if size is not None:
-            length = _integer(size, 1, FRAME_BYTES)
-            body = pa.Codec(_CODEC).decompress(body, decompressed_size=length, asbytes=True)
-        rows = pa.ipc.read_record_batch(pa.py_buffer(body), schema)
+        rows = pa.ipc.read_record_batch(pa.py_buffer(_decompressed(body, size)), schema)
         if rows.num_rows > FRAME_ROWS:
             raise PeerFailed("a frame has more rows than allowed")
         # Offsets of a hostile peer may point anywhere.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.closed.rules import NO_RULES
+from tureen.closed.section import PlacedPattern
 from tureen.errors import PeerFailed, TureenError
 from tureen.faults import crash_point
 from tureen.federation.flow import known_flow
 from tureen.federation.frame import FlowFrame, flow_schema
+from tureen.federation.neighbour import FlowRequest
+from tureen.pot.gates import Submission
 from tureen.pot.home_progress import DERIVED_KEY, HomeProgress, latest
 from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link
@@ -33,18 +37,32 @@ class LinkIntake:
         self.progress = progress
         """How far the replica is; what is stored may be a little less, if there were no rows since."""
         self._stored, self._stored_at = progress, clock()
+        self._is_punctuated = link.replica.punctuated
         columns = known_flow(link.flow, link.stream.name, link.stream.visible).columns
         self.schema = flow_schema(link.stream.visible, columns)
         """The columns of the rows that it receives."""
 
+    @property
+    def request(self) -> FlowRequest:
+        """What continues after what is stored.
+
+        A replica without punctuations gets all that are known: it may be older than those of its stream.
+        """
+        after = self.progress.next_id
+        origin = self.link.stream.origin or ""
+        return FlowRequest(self.link.flow, origin, after, after if self._is_punctuated else 0)
+
     def take(self, frame: FlowFrame) -> int:
         """Store the new rows of a frame; return their number. Raises PeerFailed for what a peer must not send."""
-        rows = 0
+        rows, known = 0, 0
         if frame.rows is not None:
             new = self._checked(frame)
-            if new.num_rows:
-                self._store(new, frame)
-                rows = new.num_rows
+            rows, known = new.num_rows, frame.rows.num_rows - new.num_rows
+        placed = [PlacedPattern(max(0, at - known), pattern) for at, pattern in frame.punctuations]
+        if rows:
+            self._store(new, placed, frame)
+        elif placed:
+            self._store_punctuations(placed, frame)
         if frame.next_id >= self.progress.next_id:
             self.progress = HomeProgress(frame.next_id, latest(self.progress.last_time, frame.last_time))
         if self._must_note():
@@ -67,13 +85,23 @@ class LinkIntake:
             raise PeerFailed("a row of a flow has no time")
         return rows.slice(int(np.searchsorted(values, self.progress.next_id)))
 
-    def _store(self, rows: pa.RecordBatch, frame: FlowFrame) -> None:
+    def _store(self, rows: pa.RecordBatch, placed: Sequence[PlacedPattern], frame: FlowFrame) -> None:
         parts = list(self._parts(rows))
+        first = 0
         for number, (part, arrival) in enumerate(parts, 1):
-            is_last = number == len(parts)
+            is_last, end = number == len(parts), first + part.num_rows
             next_id = frame.next_id if is_last else int(part.column(HOME_ID)[-1].as_py()) + 1
             last_time = latest(self.progress.last_time, frame.last_time if is_last else None)
-            self._push(part, arrival, HomeProgress(next_id, last_time))
+            inside = [PlacedPattern(at - first, pattern) for at, pattern in placed if first <= at < end + is_last]
+            self._push(part, arrival, HomeProgress(next_id, last_time), inside)
+            first = end
+
+    def _store_punctuations(self, placed: Sequence[PlacedPattern], frame: FlowFrame) -> None:
+        """Store punctuations without rows; with the progress of a frame, unless its sender is behind this replica."""
+        progress = self.progress
+        if frame.next_id >= progress.next_id:
+            progress = HomeProgress(frame.next_id, latest(progress.last_time, frame.last_time))
+        self._push(self.link.replica.schema.arrow.empty_table(), self._clock(), progress, placed)
 
     def _parts(self, rows: pa.RecordBatch) -> Iterator[tuple[pa.Table, int]]:
         """Rows with one time of arrival each: a record of the log has only one, and replicas have those of the home."""
@@ -87,17 +115,21 @@ class LinkIntake:
         for first, end in pairwise(starts):
             yield table.slice(first, end - first), int(arrivals[first])
 
-    def _push(self, rows: pa.Table, arrival: int, progress: HomeProgress) -> None:
+    def _push(self, rows: pa.Table, arrival: int, progress: HomeProgress, placed: Sequence[PlacedPattern] = ()) -> None:
         try:
             batch = to_batch(self.link.replica.schema, rows)
         except TureenError as error:
             raise PeerFailed("a row of a flow does not fit the stream", detail=error.message) from error
         key = DERIVED_KEY + str(progress)
         entry = Entry(batch.serialize().to_pybytes(), batch.num_rows, arrival, bytes(16), key)
+        schema = self.link.replica.schema
+        # After a lost connection, those that stand before the next tuple are sent again.
+        submission = Submission(schema, NO_RULES, tuple(placed), only_new=True) if placed else None
         crash_point("link.before_push")
-        self._inbox.push(self.link.id, entry)
+        self._inbox.push(self.link.id, entry, submission)
         crash_point("link.after_push")
         self.progress = self._stored = progress
+        self._is_punctuated |= bool(placed)
         self._stored_at = self._clock()
 
     def _must_note(self) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tureen.errors import Forbidden, PeerFailed, StorageFailed, TooMany, TureenError, Unauthorized, UnknownStream
 from tureen.federation.link_intake import LinkIntake
 from tureen.federation.local_neighbour import LocalNeighbour
-from tureen.federation.neighbour import FlowRequest, Neighbour
+from tureen.federation.neighbour import Neighbour
 from tureen.pot.links import Link
 from tureen.window import from_micros
 
@@ -113,7 +113,7 @@ class LinkRun:
         """Receive until the connection ends or the link is stopped; return the number of rows."""
         rows, intake = 0, self._intake or self._open_intake()
         self._intake = intake
-        request = FlowRequest(self.link.flow, self.link.stream.origin or "", intake.progress.next_id)
+        request = intake.request
         neighbour, checked_at = self._connect(self.link.peer), time.monotonic()
         with neighbour.frames(request, intake.schema) as frames:
             for frame in frames:

@@ -40,12 +40,6 @@ class Need:
 
 def need_of(stream: Stream, query: Query, number: int) -> Need:
     """What the leaf of that number of a query needs; raises for a query that cannot be answered from a replica."""
-    if query.final:
-        raise Unsupported(
-            f"EMIT FINAL is not supported over stream '{stream.name}', which lives at '{stream.home}'",
-            detail="punctuations are not received from peers",
-            hint=f"register the query at '{stream.home}'",
-        )
     if query.steps is not None and query.steps.rows:
         if stream.retain is not None:
             raise Unsupported(

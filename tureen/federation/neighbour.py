@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from tureen.arguments import check_name
+from tureen.closed.declaring import check_rules
+from tureen.closed.rules import Rules
 from tureen.errors import PeerFailed, TureenError
 from tureen.federation.frame import FlowFrame
 from tureen.pot.peers import Peer
@@ -36,6 +38,8 @@ class SharedStream:
     """Its identity in the network: the pot of its home, and its number there."""
     home: str
     """The name of the server where it lives."""
+    rules: Rules | None = None
+    """Its unique key and its lateness; None if the peer is of a version that does not send punctuations."""
 
     @property
     def parsed(self) -> Schema:
@@ -52,22 +56,40 @@ class PeerInfo:
     streams: tuple[SharedStream, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The content of a response."""
-        return {"name": self.name, "pot": self.pot, "streams": [asdict(stream) for stream in self.streams]}
+        """The content of a response. What streams declare is apart: version 0.7 refuses descriptions with more."""
+        return {
+            "name": self.name,
+            "pot": self.pot,
+            "streams": [_description(stream) for stream in self.streams],
+            "rules": {stream.origin: _rules_json(stream.rules) for stream in self.streams if stream.rules is not None},
+        }
 
     @classmethod
     def from_json(cls, content: Any) -> PeerInfo:
         """Read what `as_json` returns; raises PeerFailed for anything else."""
         try:
-            streams = tuple(_shared_stream(entry) for entry in content["streams"])
+            rules = content.get("rules", {})
+            streams = tuple(_shared_stream(entry, rules) for entry in content["streams"])
             return cls(str(content["name"]), str(content["pot"]), streams)
-        except (KeyError, TypeError, ValueError, TureenError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, TureenError) as error:
             raise PeerFailed("the peer's description of itself is not valid", detail=str(error)[:200]) from error
 
 
-def _shared_stream(entry: dict[str, Any]) -> SharedStream:
+def _description(stream: SharedStream) -> dict[str, Any]:
+    return {name: value for name, value in asdict(stream).items() if name != "rules"}
+
+
+def _rules_json(rules: Rules) -> dict[str, Any]:
+    return {"unique": list(rules.unique), "lateness": rules.lateness}
+
+
+def _shared_stream(entry: dict[str, Any], rules: dict[str, Any]) -> SharedStream:
     # A later version may tell more about a stream.
-    stream = SharedStream(**{field.name: entry[field.name] for field in fields(SharedStream)})
+    stream = SharedStream(**{field.name: entry[field.name] for field in fields(SharedStream) if field.name != "rules"})
+    declared = rules.get(stream.origin)
+    if declared is not None:
+        checked = check_rules(stream.parsed, declared["unique"] or None, declared["lateness"])
+        stream = replace(stream, rules=checked)
     check_name(stream.name, "stream")
     assert stream.parsed
     texts = (stream.origin, stream.home, stream.clock)
@@ -86,6 +108,8 @@ class FlowRequest:
     origin: str
     """The stream that is meant: another one may have got its name."""
     after: int
+    punctuations: int | None = None
+    """The tuple id from which on punctuations are sent, `after` or 0; None for none of them."""
 
 
 class Neighbour(Protocol):

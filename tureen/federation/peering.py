@@ -71,9 +71,15 @@ class _Answered(NamedTuple):
 class Peering:
     """The peers of one server."""
 
-    def __init__(self, catalog: Catalog, connect: Connect, clock: Callable[[], int]) -> None:
-        """Read the peers from that catalog; `connect` opens a connection to one."""
-        self._catalog, self._connect, self._clock = catalog, connect, clock
+    def __init__(
+        self,
+        catalog: Catalog,
+        connect: Connect,
+        clock: Callable[[], int],
+        learn: Callable[[PeerInfo], None] = lambda _: None,
+    ) -> None:
+        """Read the peers from that catalog; `connect` opens a connection to one, `learn` gets what peers tell."""
+        self._catalog, self._connect, self._clock, self._learn = catalog, connect, clock, learn
         self._neighbours: dict[str, tuple[Peer, Neighbour]] = {}
         self._replaced: list[tuple[float, Neighbour]] = []
         self._answered: dict[str, _Answered] = {}
@@ -135,6 +141,7 @@ class Peering:
             self._note(name, "refused" if refused else "away", error, None)
             raise
         self._note(name, "connected", None, info)
+        self._learn(info)
         return info
 
     def infos(self) -> dict[str, PeerInfo | TureenError]:

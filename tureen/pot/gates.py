@@ -37,6 +37,8 @@ class Submission(NamedTuple):
     patterns: tuple[PlacedPattern, ...] = ()
     not_valid: Mapping[int, str] = MappingProxyType({})
     """Rows that are rejected whatever is closed, with the reason."""
+    only_new: bool = False
+    """Whether punctuations that close nothing new are left out: they may have been pushed before."""
 
 
 class Gates:
@@ -54,7 +56,7 @@ class Gates:
 
     def open(self, stream: Stream) -> None:
         """Build the gate of a stream that needs one; damage is reported by pushes."""
-        if stream.rules or stream.punctuated:
+        if stream.checked_rules or stream.punctuated:
             self._gates[stream.id] = None
             try:
                 self._gate(stream.id)
@@ -78,6 +80,9 @@ class Gates:
             self._create(stream, submission)
         gate = self._gate(stream)
         patterns, not_valid = ((), {}) if submission is None else (submission.patterns, submission.not_valid)
+        if submission is not None and submission.only_new:
+            is_closed = gate.closed.closes_all([placed.pattern for placed in patterns])
+            patterns = tuple(placed for placed, closed in zip(patterns, is_closed, strict=True) if not closed)
         batch = pa.ipc.read_record_batch(pa.py_buffer(entry.payload), gate.schema.arrow)
         verdict = gate.pass_through(batch, patterns, entry.arrival, not_valid)
         rejected = verdict.section.rejected_rows
@@ -104,9 +109,9 @@ class Gates:
                 files = closed_files_of(tx, stream)
             if known is None:
                 return True
-            recent = Gate(known.schema, known.rules)
+            recent = Gate(known.schema, known.checked_rules)
             if read_log(self._catalog, recent, known, covered_to(files), end):
-                store_closed(self._catalog, stream, known.schema, known.rules, recent, files, end)
+                store_closed(self._catalog, stream, known.schema, known.checked_rules, recent, files, end)
         except DamagedFile as damage:
             note_lost(self._catalog, damage)
             return False
@@ -135,7 +140,7 @@ class Gates:
 
 def closed_summary(catalog: Catalog, stream: Stream) -> dict[str, Any] | None:
     """What is closed in a stream, in numbers, in a process without the stream's gate; None if nothing can be."""
-    if not (stream.rules or stream.punctuated):
+    if not (stream.checked_rules or stream.punctuated):
         return None
     with catalog.read() as tx:
         files = closed_files_of(tx, stream.id)
@@ -157,7 +162,7 @@ def covered_to(files: list[ClosedFile]) -> int:
 
 def read_gate(catalog: Catalog, stream: Stream, files: list[ClosedFile], end: int | None = None) -> Gate:
     """What a stream's punctuations close, read from its files and its log; raises DamagedFile."""
-    gate = Gate(stream.schema, stream.rules)
+    gate = Gate(stream.schema, stream.checked_rules)
     for file in files:
         load_closed_file(catalog, gate, file)
     if stream.last_time is not None:
@@ -176,9 +181,9 @@ def read_log(catalog: Catalog, gate: Gate, stream: Stream, start: int, end: int 
         if record.entry is None or record.end <= start:
             continue
         section = decode_section(record.entry.section)
-        if section.patterns or (record.rows and stream.rules):
+        if section.patterns or (record.rows and stream.checked_rules):
             batch = None
-            if stream.rules and record.rows:
+            if stream.checked_rules and record.rows:
                 batch = pa.ipc.read_record_batch(pa.py_buffer(record.entry.payload), stream.schema.arrow)
             gate.restore(batch, section, record.entry.arrival)
             closes = True

@@ -76,6 +76,11 @@ class Stream:
         """The columns that queries see: those of a replica without the ids at its home."""
         return self.schema if self.replica_of is None else _without_home_ids(self.schema)
 
+    @property
+    def checked_rules(self) -> Rules:
+        """The rules by which its gate decides; those of a stream of another server were decided by at its home."""
+        return self.rules if self.home is None and self.replica_of is None else NO_RULES
+
     def horizon(self, now: int) -> int | None:
         """The time before which tuples are no longer retained, or None if all are.
 
@@ -124,7 +129,7 @@ def create_stream(
         "next_id": 0,
         "taken": 0,
         "query_id": query_id,
-        "unique_key": json.dumps(rules.unique) if rules.unique else None,
+        "unique_key": _unique_text(rules),
         "lateness": rules.lateness,
         "punctuate": _punctuate_text(rules),
         "item": item,
@@ -187,10 +192,19 @@ def create_replica(tx: Connection, stream: Stream) -> Stream:
         "retain": stream.retain,
         "next_id": 0,
         "taken": 0,
+        "unique_key": _unique_text(stream.rules),
+        "lateness": stream.rules.lateness,
         "item": stream.item,
         "replica_of": stream.id,
     }
     return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
+
+
+def note_declared(tx: Connection, stream: Stream, rules: Rules) -> None:
+    """Store the unique key and the lateness that the home of a stream declares, also in its replicas."""
+    is_part = or_(streams.c.id == stream.id, streams.c.replica_of == stream.id)
+    take_seq(tx)
+    tx.execute(update(streams).where(is_part).values(unique_key=_unique_text(rules), lateness=rules.lateness))
 
 
 def note_freed(tx: Connection, stream_id: int, before: int) -> None:
@@ -267,6 +281,10 @@ def _rules(unique: str | None, lateness: int | None, punctuate: str | None) -> R
         case [name, bool(is_header)]:
             pattern_rows = PatternRows(name, is_header)
     return Rules(tuple(json.loads(unique or "[]")), lateness, last_rows, pattern_rows)
+
+
+def _unique_text(rules: Rules) -> str | None:
+    return json.dumps(rules.unique) if rules.unique else None
 
 
 def _punctuate_text(rules: Rules) -> str | None:

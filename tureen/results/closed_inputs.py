@@ -129,8 +129,8 @@ class ClosedInputs:
 
 
 def _latest_time(state: StreamState, end_id: int, indexes: KeyIndexes) -> int | None:
-    """The latest time of the tuples of a stream before an id."""
-    if end_id >= state.stream.next_id:
+    """The latest time of the tuples of a stream before an id; not that of a replica's home, which punctuations tell."""
+    if end_id >= state.stream.next_id and state.stream.replica_of is None:
         return state.stream.last_time
     times: list[int] = []
     ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]

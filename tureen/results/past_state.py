@@ -49,8 +49,11 @@ def _older(schema: Schema, segment: Segment, next_id: int) -> Iterator[Segment]:
 
 
 def latest_time(state: StreamState, next_id: int) -> int | None:
-    """The highest time of the tuples before an id; None without any."""
-    if next_id >= state.stream.next_id:
+    """The highest time of the tuples before an id; None without any.
+
+    A replica also knows the highest time at its home, but not that of an earlier moment, so it does not count.
+    """
+    if next_id >= state.stream.next_id and state.stream.replica_of is None:
         return state.stream.last_time
     return max((segment.max_time for segment in _segments_up_to(state, next_id)), default=None)
 

@@ -41,6 +41,8 @@ class HttpNeighbour:
     def frames(self, request: FlowRequest, schema: pa.Schema) -> Iterator[Iterator[FlowFrame]]:
         """The frames of a flow."""
         params = {"flow": request.flow, "origin": request.origin, "after": request.after}
+        if request.punctuations is not None:
+            params["punctuations"] = request.punctuations
         call = Request("GET", FLOW_PATH, params, headers={"Accept": MEDIA_TYPE, "Accept-Encoding": "identity"})
         try:
             with self._transport.stream(call, silence=ANSWER_SECONDS + HEARTBEAT) as response:

@@ -63,6 +63,14 @@ class PeerDescription(ResponseBody):
     name: str
     pot: str
     streams: list[SharedStreamInfo]
+    rules: dict[str, SharedRules]
+
+
+class SharedRules(ResponseBody):
+    """What a shared stream declares."""
+
+    unique: list[str]
+    lateness: int | None
 
 
 class StreamMarks(ResponseBody):

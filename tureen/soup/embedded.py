@@ -209,7 +209,7 @@ class Soup(AnySoup):
 
     def _closed(self, stream: Stream) -> dict[str, Any] | None:
         """What is closed in a stream, in numbers; None if nothing can be."""
-        if not (stream.rules or stream.punctuated):
+        if not (stream.checked_rules or stream.punctuated):
             return None
         running = self._pot.running
         known = None if running is None else running.inbox.closed(stream.id)

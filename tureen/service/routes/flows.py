@@ -52,9 +52,13 @@ async def send_flow(
         str, Query(max_length=1_000, description="the identity of the stream, as /v1/federation tells it")
     ],
     after: Annotated[int, Query(ge=0, lt=10**18, description="the first tuple id to send")] = 0,
+    punctuations: Annotated[
+        int | None,
+        Query(ge=0, lt=10**18, description="the tuple id from which on punctuations are sent: `after`, or 0 for all"),
+    ] = None,
 ) -> Response:
     """Tuples of a shared stream from an id on: those that are stored, then new ones, until the caller disconnects."""
-    service, request = caller.service, FlowRequest(flow, origin, after)
+    service, request = caller.service, FlowRequest(flow, origin, after, punctuations)
     service.federation.serving.sent.check(caller.principal)
     reader = await asyncio.to_thread(service.federation.serving.reader, caller.principal, request)
     return StreamingResponse(

@@ -1,0 +1,21 @@
+"""What a flow is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tureen.pot.home_progress import HomeProgress
+from tureen.pot.streams import Stream
+from tureen.predicate import Clause
+
+
+class FlowSource(NamedTuple):
+    """A stream that lives here, or a replica and how far that is."""
+
+    stream: Stream
+    columns: tuple[str, ...]
+    clause: Clause
+    """The factors that remain to be evaluated."""
+    progress: Callable[[], HomeProgress] | None = None
+    away: Callable[[], str | None] = lambda: None
