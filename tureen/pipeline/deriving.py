@@ -36,7 +36,10 @@ from tureen.results.closed_steps import is_step_progress, last_step_of, step_pro
 from tureen.results.followers import Follower
 from tureen.results.invoke import Invoker
 from tureen.results.reuse import SyncPoint
+from tureen.results.step_ledger import StepRead, StepReads
+from tureen.results.window_edges import last_step_before
 from tureen.stems.intake import to_batch
+from tureen.window import Steps
 
 log = logging.getLogger("tureen")
 
@@ -61,6 +64,9 @@ PUSH_ROWS = 65_536
 READ_TUPLES = 1 << 20
 """The number of tuples after which the changes of a query over one stream are read in another step."""
 
+KEPT_READS = 4_096
+"""The number of reads of steps that are remembered: readers learn from them which tuples were late."""
+
 RATE_SECONDS = 10.0
 """The seconds over which the rate of a derived stream is an average."""
 
@@ -75,6 +81,8 @@ class Changes(NamedTuple):
     end: str
     patterns: Sequence[PlacedPattern] = ()
     """The punctuations among the rows."""
+    read: StepRead | None = None
+    """Of steps: the last one, and from which tuples they were computed."""
 
 
 class DerivedProgress(NamedTuple):
@@ -101,6 +109,7 @@ class Derivation:
         if not is_step_progress(self.end):
             self._check_end()
         self._has_steps: bool | None = None
+        self._steps: Steps | None = None
         self._is_final = False
         self._follower: Follower | None = None
         self._searched = 0.0
@@ -111,6 +120,8 @@ class Derivation:
         self._pushed: deque[tuple[float, int]] = deque()
         # Odd while rows are pushed.
         self._version = 0
+        self._reads: deque[StepRead] = deque(maxlen=KEPT_READS)
+        self._generation = 0
 
     def sync_point(self) -> SyncPoint | None:
         """The tuples of the inputs from which the rows of this stream follow; None while rows are pushed."""
@@ -119,6 +130,11 @@ class Derivation:
             return None
         marks = Position.parse(end).marks
         return SyncPoint(version, {stream_id: mark.next_id for stream_id, mark in marks.items()})
+
+    def step_reads(self) -> StepReads | None:
+        """What was read of the steps of its query, if there is any; rows of these steps are pushed."""
+        reads = list(self._reads)
+        return StepReads(self._generation, reads) if reads else None
 
     @property
     def progress(self) -> DerivedProgress:
@@ -144,10 +160,13 @@ class Derivation:
         try:
             if self._has_steps is None:
                 query = self._invoker.query_of(self._handle)
-                self._is_final, self._has_steps = query.final, query.steps is not None
+                self._is_final, self._has_steps, self._steps = query.final, query.steps is not None, query.steps
+                self._note_earlier_steps()
                 self._follower = None if self._has_steps or self._is_final else self._invoker.follow(self._handle)
             for changes in self._changes():
                 self._push(changes)
+                if changes.read is not None:
+                    self._reads.append(changes.read)
             self.error = None
         except (UnknownQuery, UnknownStream):
             return False  # the stream was dropped
@@ -156,6 +175,15 @@ class Derivation:
                 log.warning("stream '%s' gets no new rows, because its query fails: %s", self.stream.name, error)
             self.error, self._failed = str(error), now
         return self.end != before
+
+    def _note_earlier_steps(self) -> None:
+        """Note the steps that were read before this process."""
+        if is_step_progress(self.end):
+            self._reads.append(StepRead(0, last_step_of(self.end) or 0))
+        elif self._steps is not None and self.end:
+            end = Position.parse(self.end)
+            if end.now is not None:
+                self._reads.append(StepRead(0, last_step_before(self._steps, end.now)))
 
     def _changes(self) -> Iterator[Changes]:
         if self._is_final:
@@ -176,7 +204,12 @@ class Derivation:
             )
         # One push: positions between groups that are read together do not compare by age.
         rows = [change.row for change in new.changed]
-        yield Changes(pa.Table.from_pylist(rows, self.stream.schema.arrow), str(new.position()))
+        end = Position.parse(str(new.position()))
+        read = None
+        if self._steps is not None and end.now is not None:
+            (mark,) = end.marks.values()
+            read = StepRead(mark.next_id, last_step_before(self._steps, end.now))
+        yield Changes(pa.Table.from_pylist(rows, self.stream.schema.arrow), str(end), read=read)
 
     def _new_rows(self) -> Iterator[Changes]:
         while True:
@@ -226,7 +259,7 @@ class Derivation:
             if closed.last is None or closed.last == after:
                 return
             # One push: a step is there completely or not at all.
-            yield Changes(closed.rows, step_progress(closed.last))
+            yield Changes(closed.rows, step_progress(closed.last), read=StepRead(closed.next_id, closed.last))
 
     def _is_time_to_search(self) -> bool:
         """Whether to search for steps that are over, which is done at intervals."""
@@ -252,6 +285,8 @@ class Derivation:
             crash_point("derive.before_push")
             entry = Entry(payload, len(rows), self._clock(), bytes(16), DERIVED_KEY + changes.end)
             # It stays odd after a push that failed, of which nobody knows whether it is in the log.
+            if self._version % 2:
+                self._generation += 1
             self._version += 2 if self._version % 2 else 1
             self._inbox.push(self.stream.id, entry, submission)
             crash_point("derive.after_push")
@@ -315,6 +350,11 @@ class Deriver:
         """The state of a derived stream; None while rows are pushed to it."""
         derivation = self._derivations.get(stream_id)
         return None if derivation is None else derivation.sync_point()
+
+    def step_reads(self, stream_id: int) -> StepReads | None:
+        """What a derived stream has read of the steps of its query; None if it has no steps."""
+        derivation = self._derivations.get(stream_id)
+        return None if derivation is None else derivation.step_reads()
 
     def run(self, closing: threading.Event) -> None:
         """Derive until the engine is closed."""

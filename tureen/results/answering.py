@@ -12,7 +12,6 @@ from tureen.aggregates.expression_values import with_now
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import QueryFailed
 from tureen.joining.join_limits import JoinLimits
-from tureen.matching import Selector
 from tureen.position import Position
 from tureen.pot.catalog import Catalog
 from tureen.pot.registered import Registered, RegisteredInput
@@ -21,8 +20,9 @@ from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
 from tureen.results.closed_steps import ClosedSteps, closed_steps
 from tureen.results.closing_histories import ClosingHistories
+from tureen.results.composed_steps import Composition, composed_groups, composed_ranges
 from tureen.results.final_groups import FinalGroups
-from tureen.results.grouped import Plans, grouped
+from tureen.results.grouped import Plans, grouped, rows_of_states
 from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_answers import JoinAnswer, table_input
 from tureen.results.join_changes import JoinChangeReader, NewJoinedRows
@@ -34,14 +34,14 @@ from tureen.results.key_indexes import KeyIndexes
 from tureen.results.past_state import has_all_tuples
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
-from tureen.results.reuse import CoveringStream, Reuse
+from tureen.results.reuse import Reuse
 from tureen.results.selection import Selection
 from tureen.results.stepping import open_steps_at, steps_at
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.watch import Watch
 from tureen.results.window_edges import final_step_end
 from tureen.stems.table_files import read_content
-from tureen.window import WHOLE, Span
+from tureen.window import Span
 
 KEPT_TABLES = 64
 """The number of contents of tables that a process keeps mapped."""
@@ -83,9 +83,9 @@ class Answers:
         state = snapshot.streams[registered.stream_ids[0]]
         instant = self.now_of([state.stream]) if now is None else now
         span, horizon = ready.query.inputs[0].window.span(instant), self.horizon(state.stream)
-        selection = self._selection(ready, registered.inputs[0], state, instant, span, horizon)
+        selection = self.selection(ready, registered.inputs[0], state, instant, span, horizon)
         own = Snapshot(state.seq, state.pushes, {state.stream.id: state}, {})
-        rows = self._final(registered, own, ready, self._rows(selection, ready), instant, horizon)
+        rows = self._final(registered, own, ready, self.rows(selection, ready), instant, horizon)
         note = _note(snapshot, [state.stream])
         return Answer(
             table=ready.finish(rows),
@@ -102,24 +102,29 @@ class Answers:
         instant = self.now_of([base.stream]) if now is None else now
         span, horizon = ready.query.inputs[0].window.span(instant), self.horizon(base.stream)
         leaf = RegisteredInput(stream_id=derived.stream.id)
-        selection = self._selection(ready, leaf, reuse.state, instant, span, horizon)
+        selection = self.selection(ready, leaf, reuse.state, instant, span, horizon)
         return Answer(
-            table=ready.finish(self._rows(selection, ready)),
+            table=ready.finish(self.rows(selection, ready)),
             window=Bounds.of(span.begin, _end_of(span)),
             position=_position(Snapshot(base.seq, base.pushes, {base.stream.id: base}, {}), ready.query, instant),
             complete=_complete(base, span, 0, horizon),
         )
 
-    def derived_rows(self, snapshot: Snapshot, derived: CoveringStream) -> tuple[int, int]:
-        """How many tuples a derived stream must have of those that are retained, and how many it has."""
-        base, state = snapshot.streams[derived.base.id], snapshot.streams[derived.stream.id]
-        horizon, everything = self.horizon(base.stream), WHOLE.span(0)
-        selector = Selector(derived.properties.clause, base.stream.schema)
-        ranges = ranges_of(base.segments, everything, horizon)
-        leaf = RegisteredInput(stream_id=base.stream.id)
-        expected = Selection(base, leaf, selector, ranges, None, self.watch).matches()
-        held = ranges_of(state.segments, everything, horizon)
-        return sum(len(hit.rows) for hit in expected.hits), sum(last - first for first, last in held)
+    def of_steps(self, composition: Composition, ready: Ready, now: int | None) -> Answer | None:
+        """The answer of a query whose steps are composed of those of a derived stream; None if that is not cheaper."""
+        base, plans = composition.base, ready.plans[0]
+        instant = self.now_of([base.stream]) if now is None else now
+        span, horizon = ready.query.inputs[0].window.span(instant), self.horizon(base.stream)
+        stepping, ranges = composed_ranges(composition, ready, span, instant, horizon)
+        if ranges is None:
+            return None
+        groups = composed_groups(composition, ranges, ready, stepping, self.watch)
+        return Answer(
+            table=ready.finish(rows_of_states(plans, plans.partial, groups, stepping)),
+            window=Bounds.of(span.begin, _end_of(span)),
+            position=_position(Snapshot(base.seq, base.pushes, {base.stream.id: base}, {}), ready.query, instant),
+            complete=_complete(base, span, stepping.held, horizon),
+        )
 
     def closed_steps(self, registered: Registered, snapshot: Snapshot, ready: Ready, after: int | None) -> ClosedSteps:
         """The rows of a query's steps after that number that are over."""
@@ -130,9 +135,9 @@ class Answers:
 
         def select(state: StreamState, span: Span) -> Selection:
             # Without the horizon: after a pause, it may have passed steps that were not read yet.
-            return self._selection(ready, registered.inputs[0], state, instant, span, None)
+            return self.selection(ready, registered.inputs[0], state, instant, span, None)
 
-        return closed_steps(ready, state, select, self._rows, after)
+        return closed_steps(ready, state, select, self.rows, after)
 
     def of_join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, now: int | None) -> Answer:
         """The answer of a query over several inputs."""
@@ -155,7 +160,7 @@ class Answers:
         else:
             state = snapshot.streams[registered.stream_ids[0]]
             span, horizon = ready.query.stream.window.span(now), self.horizon(state.stream)
-            rows = self._rows(self._selection(ready, registered.inputs[0], state, now, span, horizon), ready)
+            rows = self.rows(self.selection(ready, registered.inputs[0], state, now, span, horizon), ready)
         return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
 
     def explained_join(
@@ -203,9 +208,9 @@ class Answers:
         def answer_selection(block: ReadySelection, leaf: RegisteredInput) -> pa.Table:
             state = state_of(leaf)
             span, horizon = block.ready.query.stream.window.span(instant), self.horizon(state.stream)
-            selection = self._selection(block.ready, leaf, state, instant, span, horizon)
+            selection = self.selection(block.ready, leaf, state, instant, span, horizon)
             note(state, span, selection, horizon)
-            return block.ready.finish(self._rows(selection, block.ready))
+            return block.ready.finish(self.rows(selection, block.ready))
 
         join = JoinAnswer(
             registered.inputs,
@@ -250,7 +255,7 @@ class Answers:
         content = snapshot.tables[table_id].content
         return self._tables.get(content.path, lambda: read_content(self._root, content))
 
-    def _selection(
+    def selection(
         self,
         ready: Ready,
         query_input: RegisteredInput,
@@ -273,7 +278,7 @@ class Answers:
         now_used = instant if query.uses_now else None
         return Selection(state, query_input, ready.selector, ranges, stepping, self.watch, now_used, query.at_now)
 
-    def _rows(self, selection: Selection, ready: Ready) -> pa.Table | pa.RecordBatch:
+    def rows(self, selection: Selection, ready: Ready) -> pa.Table | pa.RecordBatch:
         """The rows of the window, or their groups."""
         grouping = ready.query.grouping
         if grouping is None:

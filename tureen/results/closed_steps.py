@@ -32,6 +32,8 @@ class ClosedSteps:
 
     rows: pa.Table
     last: int | None
+    next_id: int = 0
+    """The id of the next tuple that they do not contain."""
 
 
 _PROGRESS = "steps."
@@ -97,7 +99,7 @@ def closed_steps(
         if latest:
             assert selection.stepping is not None
             last = min(selection.stepping.last, (max(latest) - steps.origin) // steps.slide)
-            return ClosedSteps(pa.table(ready.finish(rows_of(selection, ready))), last)
+            return ClosedSteps(pa.table(ready.finish(rows_of(selection, ready))), last, state.stream.next_id)
     return ClosedSteps(pa.table({}), after)
 
 

@@ -24,6 +24,7 @@ from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.query import Input, Query, RelationKind
 from tureen.results.answering import Answers
+from tureen.results.composed_steps import composed_ranges
 from tureen.results.final_groups import FinalGroups
 from tureen.results.followed_joins import FollowedJoins
 from tureen.results.function_plans import describe_functions
@@ -78,7 +79,7 @@ class Explainer:
         """The derived stream that a query is answered from, if there is one, and why."""
         reuse = self._covering.find(registered, ready)
         if reuse is None:
-            return None
+            return self._shared_steps(registered, ready)
         derived, clause = reuse.cover.derived, reuse.cover.ready.query.stream.clause
         return {
             "stream": derived.stream.name,
@@ -86,6 +87,28 @@ class Explainer:
             "of": reuse.base_tuples,
             "factors": [factor_text(factor, derived.base.schema) for factor in clause],
             "why": f"the query implies the selection of '{derived.stream.name}', which has all tuples up to now",
+        }
+
+    def _shared_steps(self, registered: Registered, ready: Ready) -> dict[str, Any] | None:
+        """The derived stream that the steps of a query are composed of, if there is one, and why."""
+        composition = self._covering.find_steps(registered, ready)
+        if composition is None:
+            return None
+        base = composition.base.stream
+        now = self._answers.now_of([base])
+        span = ready.query.inputs[0].window.span(now)
+        _, ranges = composed_ranges(composition, ready, span, now, self._answers.horizon(base))
+        if ranges is None:
+            return None
+        cover = composition.cover
+        return {
+            "stream": cover.source.stream.name,
+            "tuples": ranges.row_count,
+            "of": ranges.whole,
+            "factors": [factor_text(factor, cover.source.base.schema) for factor in cover.rest],
+            "base_tuples": ranges.tuple_count,
+            "late_steps": len(ranges.inexact),
+            "why": f"its steps are composed of those of '{cover.source.stream.name}' and of the tuples that these lack",
         }
 
     def _join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> dict[str, Any]:

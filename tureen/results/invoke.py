@@ -32,6 +32,7 @@ from tureen.results.changes import (
     with_punctuations,
 )
 from tureen.results.closed_steps import ClosedSteps
+from tureen.results.derived_checks import DerivedChecks
 from tureen.results.explain import Explainer
 from tureen.results.final_following import FinalFollowing
 from tureen.results.followed import FollowedQuery
@@ -90,7 +91,8 @@ class Invoker:
         self.followers = Followers(self.view, self.answers.content, self.key_indexes, routing)
         # What punctuations close is read once for both.
         self.followers.joins.histories = self.answers.histories
-        self.covering = CoveringStreams(self.view, self.answers.derived_rows)
+        checks = DerivedChecks(self.answers)
+        self.covering = CoveringStreams(self.view, checks.count_rows, checks.steps)
         self._explainer = Explainer(catalog, self.answers, self.followers.joins, self.covering)
         self._groups = GroupFollowing(self.answers)
         self._finals = FinalFollowing(catalog, self.answers)
@@ -357,6 +359,11 @@ class Invoker:
         reuse = self.covering.find(registered, ready)
         if reuse is not None:
             return self.answers.of_derived(reuse, now)
+        composition = self.covering.find_steps(registered, ready)
+        if composition is not None:
+            answer = self.answers.of_steps(composition, ready, now)
+            if answer is not None:
+                return answer
         return self.answers.of_stream(registered, snapshot, ready, now)
 
     def now_of(self, stream: Stream) -> int:

@@ -25,7 +25,11 @@ from tureen.pot.relations import Relations
 from tureen.pot.streams import Stream
 from tureen.predicate import AllOf, columns_of, may_raise
 from tureen.query import Query
+from tureen.results.composed_steps import Composition
 from tureen.results.ready import Ready
+from tureen.results.shared_steps import SharedSteps
+from tureen.results.step_ledger import Recompute, StepReads
+from tureen.results.step_streams import StepStream, step_stream
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.view import View
 from tureen.sharing.covering import covers, residual
@@ -58,6 +62,10 @@ class DerivedStates(Protocol):
 
     def sync_point(self, stream_id: int) -> SyncPoint | None:
         """The state of a derived stream; None while rows are pushed to it."""
+        ...
+
+    def step_reads(self, stream_id: int) -> StepReads | None:
+        """What a derived stream has read of the steps of its query; None if it has no steps."""
         ...
 
 
@@ -113,26 +121,28 @@ class _Known:
 class CoveringStreams:
     """Finds the derived streams from which queries can be answered."""
 
-    def __init__(self, view: View, count_rows: Callable[[Snapshot, CoveringStream], tuple[int, int]]) -> None:
-        """Look in that view; `count_rows` counts the tuples that a derived stream must have, and those that it has."""
+    def __init__(
+        self, view: View, count_rows: Callable[[Snapshot, CoveringStream], tuple[int, int]], recompute: Recompute
+    ) -> None:
+        """Look in that view.
+
+        `count_rows` counts the tuples that a derived stream must have, and those that it has; `recompute` computes the
+        rows of steps.
+        """
         self._view = view
         self._count_rows = count_rows
         self._known = _Known(frozenset(), {})
         self._verified: dict[int, bool] = {}
         self._is_enabled = is_enabled(FastPath.REUSE)
+        self._steps = SharedSteps(view, recompute)
         self.derived: DerivedStates | None = None
         """Set by what derives the streams; without it, nothing is known to be complete."""
 
     def find(self, registered: Registered, ready: Ready) -> Reuse | None:
         """The smallest derived stream that has exactly what a query needs now; None if there is none."""
-        if self.derived is None or not self._is_enabled or registered.stream.number is not None:
-            return None  # the rows of an eager query are looked up
-        stream_ids = self.derived.stream_ids
-        if not stream_ids:
+        known = self._known_for(registered)
+        if known is None or self.derived is None:
             return None
-        known = self._known
-        if known.stream_ids != stream_ids:
-            self._known = known = _Known(stream_ids, self._read(stream_ids))
         listed = known.by_base.get(registered.stream_ids[0])
         if not listed:
             return None
@@ -144,9 +154,28 @@ class CoveringStreams:
         usable = [reuse for cover in candidates if (reuse := self._synchronized(cover, self.derived)) is not None]
         return min(usable, key=lambda reuse: reuse.tuples, default=None)
 
-    def _read(self, stream_ids: frozenset[int]) -> dict[int, list[CoveringStream]]:
-        """The derived streams that are a part of another one, by the id of that one."""
+    def find_steps(self, registered: Registered, ready: Ready) -> Composition | None:
+        """The derived steps that those of a query can be composed of now; None if there are none."""
+        if ready.query.steps is None or self._known_for(registered) is None or self.derived is None:
+            return None
+        return self._steps.find(registered, ready, self.derived.step_reads)
+
+    def _known_for(self, registered: Registered) -> _Known | None:
+        """The derived streams, as of now; None if a query does not need them."""
+        if self.derived is None or not self._is_enabled or registered.stream.number is not None:
+            return None  # the rows of an eager query are looked up
+        stream_ids = self.derived.stream_ids
+        if not stream_ids:
+            return None
+        known = self._known
+        if known.stream_ids != stream_ids:
+            self._known = known = self._read(stream_ids)
+        return known
+
+    def _read(self, stream_ids: frozenset[int]) -> _Known:
+        """The derived streams that are a part of another one or steps of it, by the id of that one."""
         by_base: dict[int, list[CoveringStream]] = {}
+        steps: dict[int, list[StepStream]] = {}
         with self._view.catalog.read() as tx:
             texts, relations = texts_of_queries(tx), Relations.of(tx)
             for entry in derived_streams(tx):
@@ -154,7 +183,11 @@ class CoveringStreams:
                     derived = _covering_stream(entry.stream, texts[entry.query_id], relations)
                     if derived is not None:
                         by_base.setdefault(derived.base.id, []).append(derived)
-        return by_base
+                    in_steps = step_stream(entry.stream, texts[entry.query_id], relations)
+                    if in_steps is not None:
+                        steps.setdefault(in_steps.base.id, []).append(in_steps)
+        self._steps.learn(steps)
+        return _Known(stream_ids, by_base)
 
     def _synchronized(self, cover: Cover, states: DerivedStates) -> Reuse | None:
         """Both streams at one moment at which the derived one has exactly what follows from the other."""

@@ -25,7 +25,12 @@ def next_edge(state: StreamState, window: Window, now: int, horizon: int | None)
 
 def last_step_end(steps: Steps, now: int) -> int:
     """The end of the last step that is over at `now`."""
-    return steps.origin + (now - steps.width - steps.origin) // steps.slide * steps.slide + steps.width
+    return steps.origin + last_step_before(steps, now) * steps.slide + steps.width
+
+
+def last_step_before(steps: Steps, now: int) -> int:
+    """The number of the last step that is over at `now`."""
+    return (now - steps.width - steps.origin) // steps.slide
 
 
 def final_step_end(steps: Steps, now: int, rules: Rules) -> int:
