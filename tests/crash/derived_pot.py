@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.processes import run_until_killed
-from tureen.pipeline import deriving
+from tureen.pipeline import derivation
 from tureen.pot import log
 from tureen.testing.manual_engine import ManualEngine
 
@@ -75,6 +75,6 @@ class DerivedPot:
 def small_parts() -> Iterator[None]:
     """Derive in small pushes, each in a segment of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deriving, "PUSH_ROWS", 2)
+        patch.setattr(derivation, "PUSH_ROWS", 2)
         patch.setattr(log, "SEGMENT_BYTES", 1)
         yield

@@ -9,7 +9,7 @@ import pytest
 
 from tests.pipeline.derived_rows import BASE, SCHEMA, answer, counted
 from tureen.errors import InvalidSchema
-from tureen.pipeline import deriving
+from tureen.pipeline import derivation
 from tureen.pot import heads, log
 from tureen.results import closed_steps
 from tureen.testing.manual_engine import ManualEngine
@@ -23,7 +23,7 @@ def engine(engine: ManualEngine) -> ManualEngine:
 
 
 def test_steps_are_there_once_when_they_are_over(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deriving, "STEPS_EVERY", 0.0)
+    monkeypatch.setattr(derivation, "STEPS_EVERY", 0.0)
     engine.derive_stream("d", "SELECT k, sum(v) AS total, window_start FROM s [TUMBLE 10 SECONDS] GROUP BY k")
 
     def at(seconds: int, value: int) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def test_steps_are_there_once_when_they_are_over(engine: ManualEngine, monkeypat
 def test_steps_are_read_after_a_pause_that_is_longer_than_the_retention(
     engine: ManualEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deriving, "STEPS_EVERY", 0.0)
+    monkeypatch.setattr(derivation, "STEPS_EVERY", 0.0)
     engine.create_stream("short", "v INT, ts TIMESTAMP", time="ts", clock="stream", retain="10 minutes")
     with pytest.raises(InvalidSchema, match="a step is longer than stream 'short' retains"):
         engine.derive_stream("d", "SELECT count(*) AS n FROM short [TUMBLE 1 HOUR]")
@@ -59,7 +59,7 @@ def test_steps_are_read_after_a_pause_that_is_longer_than_the_retention(
 
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 def test_history_of_steps_is_read_in_parts(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(deriving, "STEPS_EVERY", 0.0)
+    monkeypatch.setattr(derivation, "STEPS_EVERY", 0.0)
     monkeypatch.setattr(closed_steps, "AT_ONCE", at_once)
     sql = "SELECT count(*) AS n, sum(v) AS total, window_start FROM s [HOP 10 SECONDS SLIDE 5 SECONDS] WHERE k = 1"
     seconds = [*range(0, 40, 2), 300, 301, *range(600, 640)]
@@ -75,7 +75,7 @@ def test_history_of_steps_is_read_in_parts(engine: ManualEngine, monkeypatch: py
 
 
 def test_steps_over_steps_contain_all_tuples(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deriving, "STEPS_EVERY", 0.0)
+    monkeypatch.setattr(derivation, "STEPS_EVERY", 0.0)
     engine.derive_stream("inner_steps", "SELECT count(*) AS n, window_start FROM s [TUMBLE 10 SECONDS]")
     engine.derive_stream("outer_steps", "SELECT sum(n) AS n, window_start FROM inner_steps [TUMBLE 1 MINUTE]")
     for seconds in range(200):

@@ -26,7 +26,7 @@ from tureen.errors import (
     Unsupported,
 )
 from tureen.joining.join_limits import JoinLimits
-from tureen.pipeline import arrival, deriving, upkeep
+from tureen.pipeline import arrival, derivation, upkeep
 from tureen.position import BEGINNING, Position, PushPosition
 from tureen.pot import log
 from tureen.pot.catalog_tables import push_keys, streams
@@ -145,14 +145,14 @@ def test_query_that_fails_stops_its_stream_alone(engine: ManualEngine, monkeypat
     (error,) = engine.deriver.errors().values()
     assert "divi" in error.lower()
     # It is tried again later.
-    monkeypatch.setattr(deriving, "RETRY_AFTER", 0.0)
+    monkeypatch.setattr(derivation, "RETRY_AFTER", 0.0)
     engine.derive()
     assert len(engine.deriver.errors()) == 1
 
 
 def test_large_history_is_read_in_steps(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deriving, "READ_TUPLES", 4)
-    monkeypatch.setattr(deriving, "PUSH_ROWS", 3)
+    monkeypatch.setattr(derivation, "READ_TUPLES", 4)
+    monkeypatch.setattr(derivation, "PUSH_ROWS", 3)
     for start in range(0, 40, 5):
         engine.push("s", [row(number) for number in range(start, start + 5)])
     engine.derive_stream("d", "SELECT v, ts FROM s WHERE v <> 7")
@@ -217,8 +217,8 @@ def script() -> Iterator[Script]:
         for module in (arrival, upkeep):
             patch.setattr(module, "TAIL_ROWS", 4)
         patch.setattr(upkeep, "FAN", 2)
-        patch.setattr(deriving, "STEPS_EVERY", 0.0)
-        patch.setattr(deriving, "PUSH_ROWS", 2)
+        patch.setattr(derivation, "STEPS_EVERY", 0.0)
+        patch.setattr(derivation, "PUSH_ROWS", 2)
         opened = Script(Path(root))
         yield opened
         opened.engine.close()

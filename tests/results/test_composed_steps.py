@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.examples import example_settings
 from tests.results.test_reuse import check_equal, source
 from tureen.closed.rules import NO_RULES, Rules
+from tureen.pipeline import derivation
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.results import composed_steps
 from tureen.testing.manual_engine import ManualClock, ManualEngine
@@ -46,8 +47,9 @@ QUERIES = [
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compose steps also if they have as many rows as tuples."""
+    """Compose steps also if they have as many rows as tuples, and search for closed ones at every call."""
     monkeypatch.setattr(composed_steps, "FEWER", 0)
+    monkeypatch.setattr(derivation, "STEPS_EVERY", 0.0)
 
 
 def row(second: float, g: int | None, x: int | None = 1, h: str | None = "a", f: float | None = 0.5) -> dict[str, Any]:
@@ -85,7 +87,7 @@ class Pot:
             case "push":
                 self.engine.append("s", rows)
             case "derive":
-                self.derive()
+                self.engine.derive()
             case "take":
                 self.engine.take_everything()
             case "seal":
@@ -96,12 +98,6 @@ class Pot:
             case "restart":
                 self.engine.close()
                 self.engine = ManualEngine(self._root, self.clock)
-
-    def derive(self) -> None:
-        """Derive the steps that are over."""
-        for derivation in self.engine.deriver._derivations.values():
-            derivation._searched = 0.0
-        self.engine.derive()
 
 
 @given(
@@ -128,7 +124,7 @@ def test_composed_answers_are_equal(
 def pot(tmp_path: Path) -> Iterator[Pot]:
     pot = Pot(tmp_path, "stream")
     pot.engine.append("s", [row(second, second % 3, second % 5) for second in range(30)])
-    pot.derive()
+    pot.engine.derive()
     yield pot
     pot.engine.close()
 
@@ -175,7 +171,7 @@ def test_late_tuples_are_read_from_the_base_stream(pot: Pot) -> None:
     check_equal(pot.engine, sql)
     pot.engine.append("s", [row(6, 1, 100)])
     pot.run("restart", [])
-    pot.derive()
+    pot.engine.derive()
     assert pot.engine.invoker.explain_once(sql)["reuse"]["late_steps"] == 2
     check_equal(pot.engine, sql)
 
@@ -203,8 +199,8 @@ def test_rows_that_were_pushed_twice_are_noticed(pot: Pot, monkeypatch: pytest.M
 
     monkeypatch.setattr(pot.engine.inbox, "push", store_and_fail)
     with pytest.raises(OSError, match="no answer"):
-        pot.derive()
-    pot.derive()
+        pot.engine.derive()
+    pot.engine.derive()
     for sql in QUERIES:
         check_equal(pot.engine, sql)
 

@@ -176,7 +176,7 @@ def test_derived_streams_carry_punctuations_on(engine: ManualEngine) -> None:
 
 
 def test_derived_stream_in_small_pushes(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tureen.pipeline.deriving.PUSH_ROWS", 2)
+    monkeypatch.setattr("tureen.pipeline.derivation.PUSH_ROWS", 2)
     engine.derive_stream("d", "SELECT k, x FROM a WHERE k <> 7")
     items = [each for number in range(5) for each in ({"k": number, "x": "r"}, Punctuation(k=number))]
     engine.append("a", [Punctuation(k=9), *items, {"k": 7, "x": "r"}, Punctuation(x="end")])

@@ -15,7 +15,7 @@ Gives commits: data runs, cells, join runs, compiled query runs. Does not know H
 * `compiling.py`, `debts.py`, `choosing.py`, `upkeep.py`: query runs, cells that are owed, eager or lazy, merging
 * `join_keeping.py`, `join_task.py`: joined tuples of new tuples become join runs; `part_joining.py`: from sub-joins
 * `freeing.py`: dropping runs that nothing needs
-* `deriving.py`: the changes of a query become the tuples of a stream
+* `derivation.py`, `deriving.py`: the changes of a query become the tuples of a stream; of all such streams
 * `key_indexing.py`: key indexes that standing joins need, in advance
 * `verifying.py`, `repair.py`: verifying a pot and repairing damage
 """

@@ -11,7 +11,7 @@ from tureen.deferred_import import DeferredModule
 from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
-from tureen.pipeline.deriving import DerivedProgress
+from tureen.pipeline.derivation import DerivedProgress
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog
 from tureen.pot.catalog import exists as pot_exists
