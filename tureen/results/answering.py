@@ -115,7 +115,8 @@ class Answers:
         base, plans = composition.base, ready.plans[0]
         instant = self.now_of([base.stream]) if now is None else now
         span, horizon = ready.query.inputs[0].window.span(instant), self.horizon(base.stream)
-        stepping, ranges = composed_ranges(composition, ready, span, instant, horizon)
+        kept = self.kept_structure(base, plans)
+        stepping, ranges = composed_ranges(composition, ready, span, instant, horizon, kept)
         if ranges is None:
             return None
         groups = composed_groups(composition, ranges, ready, stepping, self.watch)
@@ -325,6 +326,10 @@ class Answers:
     def _groups(self, selection: Selection, plans: Plans) -> pa.RecordBatch:
         with self.structure(selection.state, plans) as structure:
             return grouped(selection, plans, structure)
+
+    def kept_structure(self, state: StreamState, plans: Plans) -> Structure | None:
+        """The partial aggregates of a grouping that are in memory, if there are any."""
+        return self._structure_cache.peek((state.stream.id, plans.shape))
 
     @contextmanager
     def structure(self, state: StreamState, plans: Plans) -> Iterator[Structure]:

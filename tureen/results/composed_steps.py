@@ -19,6 +19,7 @@ from tureen.keys import GREATEST_KEY, LEAST_KEY
 from tureen.pot.registered import RegisteredInput
 from tureen.results.gather import fields_of
 from tureen.results.grouped import GroupStates
+from tureen.results.kept import Structure
 from tureen.results.ranges import Range, ranges_of
 from tureen.results.ready import Ready
 from tureen.results.selection import Selection
@@ -30,7 +31,7 @@ from tureen.stems.index import keys_of, stored_values
 from tureen.window import Span
 
 FEWER = 4
-"""Steps are composed if they need one row or tuple in this many of the base stream's tuples, or fewer."""
+"""Steps are composed if all that was read for it is one row in this many tuples that would be aggregated, or fewer."""
 
 MOST_INTERVALS = 64
 """The most intervals of time in which tuples are read beside the rows of steps."""
@@ -48,6 +49,8 @@ class Composition:
     """The last step that the derived stream has."""
     inexact: frozenset[int]
     """The steps that tuples have reached since they were read."""
+    uses: int = 0
+    """How often the query was composed since its tuples were last aggregated, which serves later answers, too."""
 
     @property
     def base(self) -> StreamState:
@@ -71,7 +74,7 @@ class ComposedRanges:
     inexact: tuple[int, ...]
     """The inexact steps among the rows."""
     whole: int
-    """The number of tuples that all steps have."""
+    """The number of tuples in all steps."""
 
     @property
     def row_count(self) -> int:
@@ -85,12 +88,28 @@ class ComposedRanges:
 
 
 def composed_ranges(
-    composition: Composition, ready: Ready, span: Span, now: int, horizon: int | None
+    composition: Composition, ready: Ready, span: Span, now: int, horizon: int | None, kept: Structure | None
 ) -> tuple[Stepping, ComposedRanges | None]:
-    """The steps of an answer, and what they are composed of; None if that is not much less than their tuples."""
+    """The steps of an answer, and what they are composed of.
+
+    None if that costs more than to aggregate the tuples of which there are no partial aggregates in `kept`.
+    """
     assert ready.query.steps is not None
     stepping = steps_at(composition.base, ready.query.steps, span, now, horizon)
-    return stepping, _ranges_of_steps(composition, stepping, horizon)
+    ranges = _ranges_of_steps(composition, stepping, horizon)
+    if ranges is None:
+        return stepping, None
+    cost = FEWER * (composition.uses + 1) * (ranges.row_count + ranges.tuple_count)
+    return stepping, ranges if cost <= _new_tuples(composition.base, stepping, kept) else None
+
+
+def _new_tuples(base: StreamState, stepping: Stepping, kept: Structure | None) -> int:
+    """The number of tuples in the segments of steps that have no partial aggregates yet."""
+    used = [segment for segment, (first, last) in zip(base.segments, stepping.ranges, strict=True) if last > first]
+    if kept is None:
+        return sum(segment.rows for segment in used)
+    with kept.lock:
+        return sum(segment.rows for segment in used if not kept.has_strip(segment.key))
 
 
 def _ranges_of_steps(composition: Composition, stepping: Stepping, horizon: int | None) -> ComposedRanges | None:
@@ -113,8 +132,7 @@ def _ranges_of_steps(composition: Composition, stepping: Stepping, horizon: int 
         return None
     tuples = [ranges_of(base.segments, Span(first, last - 1), horizon) for first, last in intervals]
     rows = ranges_of(composition.state.segments, Span(begin, covered - 1), None)
-    ranges = ComposedRanges(rows, tuples, inexact, _count(stepping.ranges))
-    return ranges if FEWER * (ranges.row_count + ranges.tuple_count) <= ranges.whole else None
+    return ComposedRanges(rows, tuples, inexact, _count(stepping.ranges))
 
 
 def composed_groups(

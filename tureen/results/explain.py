@@ -94,10 +94,11 @@ class Explainer:
         composition = self._covering.find_steps(registered, ready)
         if composition is None:
             return None
-        base = composition.base.stream
-        now = self._answers.now_of([base])
-        span = ready.query.inputs[0].window.span(now)
-        _, ranges = composed_ranges(composition, ready, span, now, self._answers.horizon(base))
+        base, answers = composition.base, self._answers
+        now = answers.now_of([base.stream])
+        span, horizon = ready.query.inputs[0].window.span(now), answers.horizon(base.stream)
+        kept = answers.kept_structure(base, ready.plans[0])
+        _, ranges = composed_ranges(composition, ready, span, now, horizon, kept)
         if ranges is None:
             return None
         cover = composition.cover

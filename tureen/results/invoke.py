@@ -362,6 +362,7 @@ class Invoker:
         composition = self.covering.find_steps(registered, ready)
         if composition is not None:
             answer = self.answers.of_steps(composition, ready, now)
+            self.covering.note_steps(registered, is_composed=answer is not None)
             if answer is not None:
                 return answer
         return self.answers.of_stream(registered, snapshot, ready, now)

@@ -163,6 +163,10 @@ class StructureCache:
             self._structures.move_to_end(key)
             return structure
 
+    def peek(self, key: Shape) -> Structure | None:
+        """The structure of that key, if it exists."""
+        return self._structures.get(key)
+
     def clean_up(self, state: StreamState) -> None:
         """Drop strips of replaced segments from the next structure of the stream, unless it is in use.
 

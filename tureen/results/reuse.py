@@ -160,6 +160,10 @@ class CoveringStreams:
             return None
         return self._steps.find(registered, ready, self.derived.step_reads)
 
+    def note_steps(self, registered: Registered, *, is_composed: bool) -> None:
+        """Count an answer from derived steps; or its tuples were aggregated, which serves later answers."""
+        self._steps.note(registered.id, is_composed=is_composed)
+
     def _known_for(self, registered: Registered) -> _Known | None:
         """The derived streams, as of now; None if a query does not need them."""
         if self.derived is None or not self._is_enabled or registered.stream.number is not None:

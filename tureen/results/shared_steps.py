@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import TureenError, UnknownStream
@@ -28,12 +29,21 @@ class SharedSteps:
         self._by_base: Mapping[int, Sequence[StepStream]] = {}
         self._covers: BoundedCache[str, list[StepCover]] = BoundedCache(KNOWN_QUERIES)
         self._ledgers: dict[int, StepLedger] = {}
+        self._uses: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def learn(self, by_base: Mapping[int, Sequence[StepStream]]) -> None:
         """Use these streams from now on, by the id of the stream that they are derived from."""
         with self._lock:
             self._by_base, self._covers, self._ledgers = by_base, BoundedCache(KNOWN_QUERIES), {}
+            self._uses = {}
+
+    def note(self, query_id: str, *, is_composed: bool) -> None:
+        """Count an answer that was composed; or the tuples of a query were aggregated."""
+        with self._lock:
+            uses = self._uses.pop(query_id, 0)
+            if query_id and is_composed and len(self._uses) < KNOWN_QUERIES:
+                self._uses[query_id] = uses + 1
 
     def find(
         self, registered: Registered, ready: Ready, reads_of: Callable[[int], StepReads | None]
@@ -52,7 +62,7 @@ class SharedSteps:
             with suppress(UnknownStream):  # it was dropped
                 composition = None if reads is None else self._composition(cover, reads)
                 if composition is not None:
-                    return composition
+                    return replace(composition, uses=self._uses.get(registered.id, 0))
         return None
 
     def _composition(self, cover: StepCover, reads: StepReads) -> Composition | None:

@@ -125,7 +125,7 @@ def _has_plain_steps(query: Query, base: Stream) -> bool:
     if uses_now or query.overs or query.finishes or query.stream.window != WHOLE:
         return False
     is_tumbling = not steps.rows and not steps.partial and steps.width == steps.slide
-    return is_tumbling and not base.schema.has_abstract_clock and not any(map(may_raise, query.stream.clause))
+    return is_tumbling and not base.schema.has_abstract_clock
 
 
 def _aggregates(grouping: Grouping, columns: Mapping[str, str]) -> dict[StepAggregate, str]:
@@ -150,7 +150,9 @@ def step_cover(source: StepStream, ready: Ready) -> StepCover | None:
     if not composes(source.steps, query.steps) or query.steps.partial or not set(grouping.keys) <= source.keys.keys():
         return None
     clause, schema = query.stream.clause, source.base.schema
-    if any(map(may_raise, clause)) or implies(schema, clause, source.clause) is not Implication.YES:
+    # A factor that raises for a tuple of a step must raise; one that the steps have, too, has not.
+    is_safe = all(factor in source.clause for factor in clause if may_raise(factor))
+    if not is_safe or implies(schema, clause, source.clause) is not Implication.YES:
         return None
     rest = residual(schema, source.clause, clause)
     own_names = {name for key, name in source.keys.items() if key.column == name}
