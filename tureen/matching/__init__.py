@@ -8,7 +8,7 @@ Does not know: Spark, the catalog, windows, users.
 * `visits.py`, `access_paths.py`: which clauses are matched how
 * `clause_kernels.py`, `prefixes.py`: column-major matching; `rowmajor.py`: row-major matching of small blocks
 * `access_kernels.py`, `buckets.py`, `reach.py`: clauses found by the constant of an equality
-* `selector.py`, `scanning.py`: the rows of one clause
+* `selector.py`, `scanning.py`: the rows of one clause; `kept_selector.py`: among those of a wider one
 * `evaluate.py`, `derived.py`, `compare_columns.py`, `like.py`, `opaque.py`: predicates that no index answers
 * `tuning.py`, `buffers.py`, `warming.py`: thresholds, memory, loading compiled code
 """

@@ -31,7 +31,8 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 * `group_following.py`, `followed_groups.py`, `group_deltas.py`: what changed in the groups of followed queries;
   `incremental_groups.py`: groups kept up to date; `group_changes.py`, `group_templates.py`: the changes of answers;
   `past_state.py`: a stream at an earlier position; `window_edges.py`: when time changes an answer
-* `reuse.py`: answers from derived streams that cover a query; `derived_checks.py`: what these must have
+* `reuse.py`: answers from derived streams that cover a query; `derived_checks.py`: what these must have;
+  `kept_covers.py`: answers from what is kept for a wider query
 * `step_streams.py`, `shared_steps.py`: derived steps that those of a query consist of; `step_ledger.py`: which of them
   are exact; `composed_steps.py`: an answer from them
 * `final_rule.py`, `final_groups.py`: which groups of a query with EMIT FINAL cannot change; `open_groups.py`,

@@ -30,6 +30,7 @@ from tureen.results.followed_joins import FollowedJoins
 from tureen.results.function_plans import describe_functions
 from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_ready import ReadyJoin
+from tureen.results.kept_covers import KeptCovers
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
 from tureen.results.reuse import CoveringStreams
@@ -41,9 +42,17 @@ from tureen.stream_join import StreamJoin
 class Explainer:
     """Explains prepared queries."""
 
-    def __init__(self, catalog: Catalog, answers: Answers, joins: FollowedJoins, covering: CoveringStreams) -> None:
-        """Explain what `answers` does, `joins` for followers, and from which streams queries are answered."""
-        self._catalog, self._answers, self._joins, self._covering = catalog, answers, joins, covering
+    def __init__(
+        self,
+        catalog: Catalog,
+        answers: Answers,
+        joins: FollowedJoins,
+        covering: CoveringStreams,
+        kept_covers: KeptCovers,
+    ) -> None:
+        """Explain what `answers` does, `joins` for followers, and from what else queries are answered."""
+        self._catalog, self._answers, self._joins = catalog, answers, joins
+        self._covering, self._kept_covers = covering, kept_covers
 
     def explain(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> dict[str, Any]:
         """How a query is answered: its factors, its access path, and the state of its cells."""
@@ -71,7 +80,7 @@ class Explainer:
             | {
                 "aggregates": _aggregates(ready),
                 "functions": describe_functions(ready.query, registered.inputs),
-                "reuse": self._reuse(registered, ready),
+                "reuse": self._reuse(registered, ready) or self._kept_reuse(registered, snapshot, ready),
             }
         )
 
@@ -88,6 +97,13 @@ class Explainer:
             "factors": [factor_text(factor, derived.base.schema) for factor in clause],
             "why": f"the query implies the selection of '{derived.stream.name}', which has all tuples up to now",
         }
+
+    def _kept_reuse(self, registered: Registered, snapshot: Snapshot, ready: Ready) -> dict[str, Any] | None:
+        """Whether a query is answered from what is kept for another one, which may be somebody else's."""
+        if self._kept_covers.find(registered, snapshot, ready) is None:
+            return None
+        why = "its tuples are among those that are kept ready for a query with fewer conditions"
+        return {"stream": snapshot.streams[registered.stream_ids[0]].stream.name, "why": why}
 
     def _shared_steps(self, registered: Registered, ready: Ready) -> dict[str, Any] | None:
         """The derived stream that the steps of a query are composed of, if there is one, and why."""

@@ -44,6 +44,7 @@ from tureen.results.group_following import GroupFollowing
 from tureen.results.held_files import with_files
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.join_ready import ReadyJoin
+from tureen.results.kept_covers import KeptCovers
 from tureen.results.prepared_queries import PreparedQueries
 from tureen.results.ready import Ready
 from tureen.results.reuse import CoveringStreams
@@ -91,9 +92,10 @@ class Invoker:
         self.followers = Followers(self.view, self.answers.content, self.key_indexes, routing)
         # What punctuations close is read once for both.
         self.followers.joins.histories = self.answers.histories
+        self._kept_covers = KeptCovers(catalog)
         checks = DerivedChecks(self.answers)
         self.covering = CoveringStreams(self.view, checks.count_rows, checks.steps)
-        self._explainer = Explainer(catalog, self.answers, self.followers.joins, self.covering)
+        self._explainer = Explainer(catalog, self.answers, self.followers.joins, self.covering, self._kept_covers)
         self._groups = GroupFollowing(self.answers)
         self._finals = FinalFollowing(catalog, self.answers)
 
@@ -365,7 +367,8 @@ class Invoker:
             self.covering.note_steps(registered, is_composed=answer is not None)
             if answer is not None:
                 return answer
-        return self.answers.of_stream(registered, snapshot, ready, now)
+        kept = self._kept_covers.find(registered, snapshot, ready)
+        return self.answers.of_stream(registered, snapshot, ready if kept is None else kept, now)
 
     def now_of(self, stream: Stream) -> int:
         """The NOW of a stream: the wall clock, or the highest time seen."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tureen.errors import DamagedFile
 from tureen.keys import KeyColumns
 from tureen.matching import RunCells, Selector
+from tureen.matching.kept_selector import KeptSelector
 from tureen.pot.registered import RegisteredInput
 from tureen.stems.index import BLOCK_ROWS, index_block
 from tureen.stems.run import OpenRun, log_damage
@@ -142,18 +143,29 @@ class Segment:
 
     def publishes(self, query_input: RegisteredInput) -> bool:
         """Whether the cell of an input's clause is written; otherwise it is owed, lazy, or the segment is a tail."""
-        number, seq = query_input.number, query_input.clause_seq
+        return self._publishes(query_input.number, query_input.clause_seq)
+
+    def _publishes(self, number: int | None, seq: int) -> bool:
         return number is not None and self.matched_seq is not None and seq <= self.matched_seq
+
+    def _looked_up(
+        self, run: OpenRun, number: int | None, seq: int, first: int, last: int
+    ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]] | None:
+        """The tuples of an eager clause, if its cell is written."""
+        if number is not None and self._publishes(number, seq):
+            try:
+                return self._published(run).rows_of(number, first, last)
+            except DamagedFile as damage:
+                self._report(damage)
+        return None
 
     def hits(self, query_input: RegisteredInput, selector: Selector, first: int, last: int) -> Hits:
         """The tuples from `first` to before `last` that satisfy an input's clause."""
         run = self.run()
-        published = None
-        if query_input.number is not None and self.publishes(query_input):
-            try:
-                published = self._published(run).rows_of(query_input.number, first, last)
-            except DamagedFile as damage:
-                self._report(damage)
+        published = self._looked_up(run, query_input.number, query_input.clause_seq, first, last)
+        if published is None and isinstance(selector, KeptSelector):
+            wider = self._looked_up(run, selector.number, selector.seq, first, last)
+            published = None if wider is None else selector.rows_among(run, *wider)
         if self.matched_seq is None:
             self._note_scan(run)
         rows, starts = published or _selected(run, selector, first, last)
