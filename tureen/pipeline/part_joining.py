@@ -184,10 +184,10 @@ class PartJoining:
         rest = [factor for factor in between if factor not in exact] if len(exact) == len(keys) else between
         total = 0
         for run, open_run in opened.runs:
-            at, found = self._index(opened.part.inputs, run, open_run, keys).find(probes)
+            at, matching = self._index(opened.part.inputs, run, open_run, keys).find(probes)
             total += len(at)
             evaluation.limits.check_rows(total)
-            ids = np.stack([of_stream[found] for of_stream in open_run.tuples.ids])
+            ids = np.stack([of_stream[matching] for of_stream in open_run.tuples.ids])
             before = np.flatnonzero(self._are_before(opened.part.inputs, ids, limits))
             of_run, present = self._rows(opened.part.inputs, ids[:, before])
             pairs = rows.take(at[before[present]]).beside(of_run)
