@@ -7,20 +7,35 @@ import pytest
 from scripts.style import FOLDERS, SUITES, Module, mirrored, modules, repeated_classes, repeated_modules
 
 
-@pytest.mark.parametrize("folder", [*FOLDERS, "pyspark_tureen", "scripts"])
-def test_no_filler_names(folder: str) -> None:
-    fillers = [
-        f"{module.path}:{line}: {name}" for module in modules(folder) for line, name in module.fillers_to_rename()
-    ]
+PRODUCT = "tureen"
+
+
+@pytest.fixture(scope="module")
+def product() -> list[Module]:
+    """The modules of the product, which are parsed once."""
+    return modules(PRODUCT)
+
+
+def assert_no_fillers(sources: list[Module]) -> None:
+    fillers = [f"{module.path}:{line}: {name}" for module in sources for line, name in module.fillers_to_rename()]
     assert not fillers, "\n".join(["Name the thing that the variable holds:", *fillers])
 
 
-def test_class_names_have_one_meaning() -> None:
-    assert repeated_classes(modules("tureen")) == {}
+def test_no_filler_names_in_the_product(product: list[Module]) -> None:
+    assert_no_fillers(product)
 
 
-def test_module_names_have_one_meaning() -> None:
-    assert repeated_modules(modules("tureen")) == {}
+@pytest.mark.parametrize("folder", sorted({*FOLDERS, "pyspark_tureen", "scripts"} - {PRODUCT}))
+def test_no_filler_names(folder: str) -> None:
+    assert_no_fillers(modules(folder))
+
+
+def test_class_names_have_one_meaning(product: list[Module]) -> None:
+    assert repeated_classes(product) == {}
+
+
+def test_module_names_have_one_meaning(product: list[Module]) -> None:
+    assert repeated_modules(product) == {}
 
 
 def test_fillers_outside_short_comprehensions_are_reported() -> None:
