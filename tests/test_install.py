@@ -49,18 +49,31 @@ with tureen.connect(*sys.argv[1:]) as soup:
 """
 
 
+def install_checkout(root: Path, environment: Path) -> None:
+    """Install the wheel of this checkout and its base dependencies into an environment.
+
+    With uv, if it has installed this environment and works, because it takes a fraction of pip's processor time.
+    """
+    uv, python = Path(sys.prefix, "bin", "uv"), str(environment / "bin" / "python")
+    if uv.exists():
+        command = [str(uv), "pip", "install", "--quiet", "--cache-dir", str(root / "cache"), "--python", python]
+        if subprocess.run([*command, str(ROOT)], check=False).returncode == 0:
+            return
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(root), str(ROOT)], check=True)
+    wheel = next(root.glob("tureen-*.whl"))
+    subprocess.run([*pip, "--python", python, "install", "--no-compile", str(wheel)], check=True)
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Run programs of a virtual environment that has the wheel of this checkout and its base dependencies."""
     root = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     environment, home = root / "venv", root / "home"
     home.mkdir()
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(root), str(ROOT)], check=True)
-    # Without pip, which takes seconds to install: the pip of this process installs into the environment.
+    # Without pip, which takes seconds to install.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-    wheel = next(root.glob("tureen-*.whl"))
-    subprocess.run([*pip, "--python", str(environment), "install", "--no-compile", str(wheel)], check=True)
+    install_checkout(root, environment)
 
     def run(program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         # Not the environment of this process, whose PYTHONPATH may name the checkout.
