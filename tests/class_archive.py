@@ -20,8 +20,9 @@ from tureen.pipeline.session import spark_session, stop_session
 
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 
-# The JVMs of tests are short-lived: the second compiler would take more time than its code saves.
-_QUICK_START = "-XX:TieredStopAtLevel=1"
+# The JVMs of tests are short-lived: the second compiler would take more time than its code saves, and so would threads
+# that collect garbage beside those of the tests.
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The JVM prints why it does not use an archive.
 _NO_LOG = "-Xlog:disable"
 
