@@ -69,6 +69,8 @@ LONGEST = (
     "tests/test_readme.py",
     "tests/pipeline/test_function_arrival.py",
     "tests/test_fast_paths.py",
+    "tests/testing/test_strategies.py",
+    "tests/test_style.py",
 )
 """The files that take longest, which start first, so that no process of `make test` is left with one at the end.
 

@@ -6,7 +6,6 @@ import pytest
 
 from scripts.style import FOLDERS, SUITES, Module, mirrored, modules, repeated_classes, repeated_modules
 
-
 PRODUCT = "tureen"
 
 
