@@ -17,13 +17,13 @@ def test_threads_that_miss_a_value_compute_it_once() -> None:
 
     def compute() -> int:
         started.set()
-        assert proceed.wait(10)
+        assert proceed.wait(100)
         computed.append(1)
         return 7
 
     with ThreadPoolExecutor(4) as threads:
         first = threads.submit(cache.get_once, "key", compute)
-        assert started.wait(10)
+        assert started.wait(100)
         others = [threads.submit(cache.get_once, "key", compute) for _ in range(3)]
         assert cache.get_once("other", lambda: 8) == 8, "other keys do not wait"
         proceed.set()

@@ -166,7 +166,7 @@ def test_wait(soup: AnySoup, trades: str) -> None:
     query = soup.register(f"SELECT * FROM {trades}")
     pushed = soup.push(trades, rows(("A", 1.0, 1)))
     soup.wait(pushed)
-    soup.wait({pushed, query.invoke().position}, timeout=5)
+    soup.wait({pushed, query.invoke().position}, timeout=60)
     never = "999999999999999"
     with pytest.raises(WaitTimeout):
         soup.wait(never, timeout=0)

@@ -85,7 +85,7 @@ def test_an_answer_has_the_awaited_position(feeder: ManualEngine, soup: tureen.S
     assert len(query.invoke()) == 0
     with held_commit(lambda: feeder.push("s", [{"n": 1}])):
         position = str(Position(feeder.catalog.seq()))
-        assert len(query.invoke(wait_for=position, timeout=5)) == 1
+        assert len(query.invoke(wait_for=position, timeout=60)) == 1
         assert query.invoke().position >= position
 
 
@@ -129,7 +129,7 @@ def test_a_feed_skips_no_row(feeder: ManualEngine, soup: tureen.Soup, held_commi
 
 def test_followers_and_waiters_are_notified(feeder: ManualEngine, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
-    changes = query.changes(timeout=5)
+    changes = query.changes(timeout=60)
     with held_commit(lambda: feeder.push("s", [{"n": 1}])):
         assert next(changes).row == {"n": 1}
     catalog = Catalog(feeder.catalog.root)
@@ -207,7 +207,7 @@ def test_the_commit_of_a_process_that_died_before_the_update(
         (crash_dir / "commit.before_word").touch()
         other.communicate("\n")
     assert other.returncode == -9
-    soup.wait(str(Position(feeder.catalog.seq())), timeout=5)
+    soup.wait(str(Position(feeder.catalog.seq())), timeout=60)
     assert len(query.invoke()) == 1
     for number in range(3):
         feeder.push("s", [{"n": number}])

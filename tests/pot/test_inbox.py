@@ -146,7 +146,7 @@ def test_concurrent_pushes_are_committed_together(catalog: Catalog, monkeypatch:
 
     def counting(descriptor: int) -> None:
         syncs.append(descriptor)
-        gate.wait(10)
+        gate.wait(100)
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", counting)

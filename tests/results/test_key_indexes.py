@@ -87,14 +87,14 @@ def test_threads_build_an_index_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def slow_build(columns: Sequence[tuple[pa.Array, str]]) -> KeyIndex:
         started.set()
-        assert proceed.wait(10)
+        assert proceed.wait(100)
         built.append(len(columns))
         return build(columns)
 
     monkeypatch.setattr(KeyIndex, "of", slow_build)
     with ThreadPoolExecutor(3) as threads:
         first = threads.submit(indexes.of_segment, segment, K)
-        assert started.wait(10)
+        assert started.wait(100)
         others = [threads.submit(indexes.of_segment, segment, K) for _ in range(2)]
         proceed.set()
         assert all(other.result() is first.result() for other in others)
