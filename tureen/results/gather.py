@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,12 @@ from tureen.results.gather_kernels import collect
 from tureen.results.segment import Hits
 from tureen.schema import Schema
 from tureen.stems.run import Addresses
+
+
+@lru_cache(maxsize=1024)
+def no_rows(fields: pa.Schema) -> pa.Table:
+    """A table without rows, made once: that takes Arrow longer than many an answer."""
+    return fields.empty_table()
 
 
 def fields_of(schema: Schema, names: Sequence[str]) -> pa.Schema:
@@ -37,7 +44,7 @@ class StreamMatches:
     def table(self, fields: pa.Schema) -> pa.Table:
         """Columns of the tuples, in order of time and tuple id; a stable sort by time suffices for that."""
         if not self.hits:
-            return fields.empty_table()
+            return no_rows(fields)
         table = pa.Table.from_arrays(self.columns(fields), schema=fields)
         order = _time_order(self.schema, self.hits)
         return table if order is None else table.take(order)

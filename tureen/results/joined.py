@@ -14,6 +14,7 @@ from tureen.join import parse_field
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.row_order import earliest_times, ids_or_first, order_of
+from tureen.results.gather import no_rows
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class JoinedMatches:
     def table(self, fields: pa.Schema) -> pa.Table:
         """Columns of the rows, in order."""
         if not len(self) and fields.names:
-            return fields.empty_table()
+            return no_rows(fields)
         columns: dict[str, pa.Array] = {}
         by_input: dict[int, list[str]] = {}
         for name in fields.names:
