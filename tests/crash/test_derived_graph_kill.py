@@ -19,7 +19,7 @@ import pytest
 from tests.crash.processes import run_until_killed
 from tureen.functions.function_source import function_of
 from tureen.functions.user_function import UserFunction, function_key
-from tureen.pipeline import arrival, deriving, upkeep
+from tureen.pipeline import arrival, derivation, upkeep
 from tureen.pot import log
 from tureen.results import join_operator
 from tureen.testing.appearing_rows import comparable_texts
@@ -117,7 +117,7 @@ def base_contents(seed: int) -> Contents:
 
 
 SIZES: list[tuple[ModuleType, str, int]] = [
-    (deriving, "PUSH_ROWS", 2),
+    (derivation, "PUSH_ROWS", 2),
     (log, "SEGMENT_BYTES", 1),
     (arrival, "TAIL_ROWS", 4),
     (upkeep, "TAIL_ROWS", 4),
