@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.federation.nodes import Nodes
+from tests.federation.nodes import Node, Nodes
 from tureen.errors import DuplicateName, PeerFailed, StorageFailed, UnknownStream
 from tureen.federation.federation_settings import FederationSettings
 from tureen.federation.flow_reader import FlowReader
@@ -23,7 +23,7 @@ from tureen.federation.peering import MOST_ASKING
 from tureen.position import BEGINNING, Position
 from tureen.pot.backup import backup_pot
 from tureen.pot.peers import Peer
-from tureen.pot.streams import drop_stream, find_stream
+from tureen.pot.streams import Stream, drop_stream, find_stream
 from tureen.results.answer import Answer
 from tureen.results.view import View
 from tureen.testing.manual_engine import ManualClock, ManualEngine
@@ -147,6 +147,11 @@ def test_unregistering_removes_what_nobody_uses(nodes: Nodes, twin: ManualEngine
     assert [len(nodes[name].federation.links()) for name in "ABCD"] == [0, 0, 0, 0]
 
 
+def find(node: Node, name: str) -> Stream:
+    with node.engine.catalog.read() as tx:
+        return find_stream(tx, name)
+
+
 NARROW = "SELECT price FROM trades WHERE price BETWEEN 10 AND 12"
 WIDE = "SELECT price, qty FROM trades WHERE price BETWEEN 5 AND 32"
 
@@ -208,6 +213,10 @@ def test_a_flow_is_narrowed_only_after_some_time_without_changes(tmp_path: Path)
     assert not is_narrowed_after(2)
     node.unregister(wide)
     assert not is_narrowed_after(0)
+    assert not is_narrowed_after(299)
+    node.federation.replica_for(find(node, "trades"), node.engine.invoker.query_of(narrow), 0)
+    assert not is_narrowed_after(2), "a registration has claimed it"
+    node.federation.release(link.id)
     assert not is_narrowed_after(299)
     assert is_narrowed_after(2)
     nodes.receive()

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tureen.errors import TooMany, Unreachable
+from tureen.errors import TooMany, TureenError, Unreachable
 from tureen.federation import peering as module
 from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.neighbour import FLOWS_PATH, PeerInfo
-from tureen.federation.peering import MOST_ASKING, Peering
+from tureen.federation.peering import MOST_ASKING, MOST_QUESTIONS, Peering
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.files import make_private_directory
 from tureen.pot.peers import Peer, add_peer
@@ -86,6 +86,45 @@ def test_a_request_without_an_answer_makes_a_peer_away(catalog: Catalog) -> None
         with pytest.raises(Unreachable, match="no answer"):
             peering.ask("mute", "PUT", FLOWS_PATH, {})
         assert state_of(peering) == "away"
+
+
+def test_many_calls_that_ask_at_the_same_time_get_an_answer(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ASK_EVERY", 1e6)
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 600.0)
+    mute, stopping = MuteNeighbour(), threading.Event()
+    told: list[object] = []
+    with closing(Peering(catalog, lambda _: mute, micros_now)) as peering:
+        threads = [threading.Thread(target=peering.run, args=(stopping,))]
+        threads[0].start()
+        until(lambda: mute.calls == 1)
+        threads += [threading.Thread(target=lambda: told.append(peering.infos()["mute"])) for _ in range(12)]
+        for thread in threads[1:]:
+            thread.start()
+        until(lambda: mute.calls == MOST_QUESTIONS)
+        mute.released.set()
+        for thread in threads[1:]:
+            thread.join()
+        assert [type(answer) for answer in told] == [PeerInfo] * 12
+        stopping.set()
+        peering.wake()
+        threads[0].join()
+
+
+def test_a_peer_that_cannot_be_connected_to_does_not_affect_others(catalog: Catalog) -> None:
+    with catalog.write() as tx:
+        add_peer(tx, Peer("broken", "http://nowhere"))
+
+    def connect(peer: Peer) -> MuteNeighbour:
+        if peer.name == "broken":
+            raise TureenError("its token cannot be read")
+        return mute
+
+    mute = MuteNeighbour()
+    mute.released.set()
+    with closing(Peering(catalog, connect, micros_now)) as peering:
+        told = peering.infos()
+    assert isinstance(told["mute"], PeerInfo)
+    assert "its token cannot be read" in str(told["broken"])
 
 
 def test_not_all_threads_wait_for_peers(catalog: Catalog) -> None:

@@ -146,14 +146,15 @@ class Narrowing:
             if not self._placement.is_worthwhile(link, needed, WORTHWHILE):
                 return
             self._placement.ask_to_keep(link, text)
+            changed = self._federation.change_flow(link, text, lambda tx: self._current_uses(tx).get(link.id) == use)
         except TureenError as error:
             log.info("a flow of stream '%s' is not narrowed: %s", link.stream.name, error)
-            # It is tried again when as much time has passed.
-            self._narrower[link.id] = _Narrower(needed, self._clock())
-            return
-        changed = self._federation.change_flow(link, text, lambda tx: self._current_uses(tx).get(link.id) == use)
+            changed = False
         if changed:
             log.info("stream '%s' is received from '%s' as %s", link.stream.name, link.peer, text)
+        else:
+            # It is tried again when as much time has passed.
+            self._narrower[link.id] = _Narrower(needed, self._clock())
 
 
 def _union(link: Link, needs: Iterable[Properties]) -> Properties | None:

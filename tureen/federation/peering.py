@@ -42,7 +42,10 @@ MOST_ASKING = 32
 """How many calls may ask peers at a time: others go on without an answer."""
 
 MOST_QUESTIONS = 4
-"""How many questions to one peer about itself may be without an answer."""
+"""How many questions to one peer about itself may be without an answer; who asks then waits for the newest."""
+
+MOST_THREADS = 256
+"""How many questions to all peers about themselves may be without an answer."""
 
 
 class PeerState(NamedTuple):
@@ -86,7 +89,7 @@ class Peering:
         self._lock = threading.Lock()
         self._asking = threading.Event()
         self._slots = threading.BoundedSemaphore(MOST_ASKING)
-        self._threads = ThreadPoolExecutor(MOST_ASKING, "tureen-peer")
+        self._threads = ThreadPoolExecutor(MOST_THREADS, "tureen-peer")
         self._questions: dict[str, list[Future[PeerInfo | TureenError]]] = {}
         self._is_closed = False
         self._is_running = False
@@ -146,7 +149,7 @@ class Peering:
 
     def infos(self) -> dict[str, PeerInfo | TureenError]:
         """What each peer tells about itself, or why it does not answer."""
-        names = list(self.neighbours)
+        names = self.names()
         if not self._is_running:
             return {name: self._told(name) for name in names}
         away = {name: failure for name in names if (failure := self._failure(name)) is not None}
@@ -166,15 +169,14 @@ class Peering:
         return told
 
     def _question(self, name: str) -> Future[PeerInfo | TureenError] | None:
-        """Ask a peer about itself in a thread; None if too many questions to it are without an answer."""
+        """Ask a peer about itself in a thread, or wait with others that ask already; None if the server stops."""
         with self._lock:
             if self._is_closed:
                 return None
             calls = [call for call in self._questions.get(name_key(name), ()) if not call.done()]
             self._questions[name_key(name)] = calls
-            if len(calls) >= MOST_QUESTIONS:
-                return None
-            calls.append(self._threads.submit(self._told, name))
+            if len(calls) < MOST_QUESTIONS:
+                calls.append(self._threads.submit(self._told, name))
             return calls[-1]
 
     def _told(self, name: str) -> PeerInfo | TureenError:
@@ -289,7 +291,7 @@ class Peering:
     def _ask_all(self, closing: threading.Event) -> None:
         self._close_replaced(time.monotonic() - ASK_EVERY)
         if not closing.is_set():
-            self._ask_about_themselves(list(self.neighbours))
+            self._ask_about_themselves(self.names())
 
     def close(self) -> None:
         """Close all connections."""

@@ -20,6 +20,9 @@ from tureen.pot.peers import Peer
 ANSWER_SECONDS = 15.0
 """The most seconds without a byte of a peer's response."""
 
+RETRY_WITHIN = 0.1
+"""A request that fails as fast is sent once more."""
+
 LARGEST_RESPONSE = 1 << 26
 """The most bytes of a response that is not a flow."""
 
@@ -66,7 +69,14 @@ class HttpNeighbour:
     def request(self, method: str, path: str, body: Any = None, seconds: float | None = None) -> Any:
         """Send JSON to a route, and return the JSON of the response; None if it has no content."""
         headers = {} if seconds is None else {"Prefer": f"wait={seconds:.3f}"}
-        content = self._read(Request(method, path, json=body, headers=headers), seconds or ANSWER_SECONDS)
+        request, began = Request(method, path, json=body, headers=headers), time.monotonic()
+        try:
+            content = self._read(request, seconds or ANSWER_SECONDS)
+        except Unreachable:
+            if time.monotonic() - began > RETRY_WITHIN:
+                raise
+            # The peer may have closed a connection that was not used for long. Requests can be repeated.
+            content = self._read(request, seconds or ANSWER_SECONDS)
         if not content:
             return None
         try:
