@@ -100,7 +100,8 @@ def _fan_out(request: dict[str, Any], server: int, report: Report, remark: str) 
     report.add(f"from a push to the last of {name}, p50", 1000 * last, "ms")
     report.add(f"processor time of the server for a push to {name}", 1000 * results["used"], "ms")
     memory = results["memory"] - before
-    report.add(f"memory of the server for each of {name}", memory / count / 1e3, "KB")
+    if count > QUERIES:  # of few, it would be that of the first requests
+        report.add(f"memory of the server for each of {name}", memory / count / 1e3, "KB")
     report.add(f"connecting {name}", results["connected"], "s")
     return FanOut(first, last, results["used"], memory, results["threads"])
 
