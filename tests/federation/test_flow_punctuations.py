@@ -281,3 +281,32 @@ def test_peers_that_send_no_punctuations_are_refused(network: Network, monkeypat
     with pytest.raises(Unsupported, match="EMIT FINAL is not supported over stream 's'"):
         network.beta.register(QUERIES[0].sql)
     assert network.beta.federation.links() == []
+
+
+def test_feeds_over_replicas_report_what_the_time_at_the_home_changes_once(network: Network) -> None:
+    """The time at the home passes without tuples that are received; it is not known for an earlier position."""
+    alpha, beta = network.alpha, network.beta
+    sql = "SELECT k, count(*) AS n FROM s WHERE v > 0 GROUP BY k BEGIN NOW - 4 SECONDS END NOW"
+    handle = beta.register(sql)
+    invoker = beta.engine.invoker
+    groups: dict[int, int] = {}
+
+    def read(since: Position | None) -> Position:
+        """Apply the changes of a feed since a position."""
+        network.receive()
+        (link,) = beta.federation.links()
+        end = invoker.view.snapshot((link.id,)).feed_end(beta.engine._clock())
+        for change in invoker.group_changes(handle, since, feed_end=end).changed if since is not None else ():
+            if change.kind == "insert":
+                assert change.row["k"] not in groups
+            if change.kind == "delete":
+                del groups[change.row["k"]]
+            else:
+                groups[change.row["k"]] = change.row["n"]
+        return end
+
+    position = read(None)
+    for rows in ([row(1, 0)], [row(2, 1), row(9, 10, v=0)], [row(3, 11)], [row(9, 30, v=0)], [row(4, 31)]):
+        alpha.push("s", rows)
+        position = read(position)
+    assert groups == {each["k"]: each["n"] for each in beta.invoke(handle)} == {4: 1}
