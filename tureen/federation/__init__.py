@@ -11,6 +11,7 @@ Does not know HTTP or Spark: connections are a protocol.
 * `flow_serving.py`: what a peer may see
 * `sent_flows.py`, `peer_quota.py`: what is being sent, and how much of it a peer may have; `federation_settings.py`
 * `link_intake.py`, `link_run.py`: the side that receives, exactly once; `local_neighbour.py`: from within the process
+* `remote_lookup.py`: a stream among those that peers share
 * `needs.py`: what an input of a query needs of a remote stream; `placement.py`: from where it is received
 * `network_placement.py`, `network_planner.py`: from where rows are received, planned together with the peers
 * `peer_requests.py`, `peer_messages.py`: what peers ask and tell for that; `stream_sampling.py`: how much it transports

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from sqlalchemy import Connection
 
 from tureen.closed.rules import NO_RULES
-from tureen.errors import DuplicateName, TureenError, Unsupported, WaitTimeout
+from tureen.errors import TureenError, Unsupported, WaitTimeout
 from tureen.faults import crash_point
 from tureen.federation.federation_settings import DEFAULT_SETTINGS, FederationSettings
 from tureen.federation.flow_serving import FlowServing
@@ -18,9 +18,10 @@ from tureen.federation.link_intake import LinkIntake
 from tureen.federation.link_run import TROUBLED, LinkRun, LinkState
 from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.needs import Need, need_of
-from tureen.federation.neighbour import HEARTBEAT, Connect, Neighbour, PeerInfo, SharedStream
+from tureen.federation.neighbour import HEARTBEAT, Connect, Neighbour, PeerInfo
 from tureen.federation.peering import Peering
 from tureen.federation.placement import DirectPlacement, LinkSource, Placement
+from tureen.federation.remote_lookup import shared_stream
 from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link, change_link, create_link, drop_link, list_links, used_replicas
@@ -115,29 +116,10 @@ class Federation:
 
     def find_remote(self, name: str) -> Stream | None:
         """Make a stream known that a peer shares under that name; None if no peer does."""
-        shared: dict[str, list[tuple[str, SharedStream]]] = {}
         with self.peering.asking():
-            infos = self.infos()
-        for peer, info in infos.items():
-            for stream in info.streams if isinstance(info, PeerInfo) else ():
-                if name_key(stream.name) == name_key(name):
-                    shared.setdefault(stream.origin, []).append((peer, stream))
-        if not shared:
+            stream = shared_stream(self.infos(), name)
+        if stream is None:
             return None
-        if len(shared) > 1:
-            peers = " and ".join(sorted(f"'{entries[0][0]}'" for entries in shared.values()))
-            raise DuplicateName(
-                f"there are different streams named '{name}' at {peers}",
-                hint="ask one of them to share it no longer, or to give it another name",
-            )
-        ((_, stream), *_), *_ = shared.values()
-        homes = sorted({peer for peers in shared.values() for peer, told in peers if told.home == peer})
-        if len(homes) > 1:
-            raise DuplicateName(
-                f"stream '{stream.name}' lives at {' and '.join(map(repr, homes))}",
-                detail="their pots are copies of one pot",
-                hint="make copies with `tureen backup`, which have an identity of their own",
-            )
         with self._catalog.write() as tx:
             for known in visible_streams(tx):
                 if name_key(known.name) == name_key(name):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -116,4 +115,4 @@ async def _pause(seconds: float, frame: FlowFrame, watcher: ProgressWatcher) -> 
         await asyncio.sleep(min(seconds, HEARTBEAT))
         seconds -= HEARTBEAT
         if seconds > 0:
-            yield encode_frame(replace(frame, rows=None))
+            yield encode_frame(FlowFrame(frame.next_id, frame.last_time, current=frame.current, away=frame.away))
