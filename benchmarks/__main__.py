@@ -104,7 +104,7 @@ class Bench:
 
     def federation(self) -> None:
         """Flows between four servers."""
-        federation.measure(self.root / "federation", self.report, self.scale)
+        federation.plot(federation.measure(self.root / "federation", self.report, self.scale), self.report)
 
     def nexmark(self) -> None:
         """The queries of NEXMark over a million events."""

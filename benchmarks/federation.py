@@ -51,8 +51,12 @@ class RunningPeer:
     client: tureen.Client
 
 
-def measure(root: Path, report: Report, scale: Scale) -> None:
-    """The bytes of each link with shared flows and with the whole stream, and how long registrations take."""
+LinkSizes = Mapping[str, Mapping[str, int]]
+"""The bytes of each link, for each way to transport what queries need."""
+
+
+def measure(root: Path, report: Report, scale: Scale) -> LinkSizes:
+    """The bytes of each link with shared flows and with the whole stream; also how long registrations take."""
     _measure_planning(report, scale)
     with _without_spark():
         shared = _measure_sharing(root / "shared", report, scale)
@@ -67,16 +71,12 @@ def measure(root: Path, report: Report, scale: Scale) -> None:
         report.add(f"link {link}, the whole stream for each query (computed)", USES[link] * whole[link] / 1e3, "kB")
     shipped = {link: USES[link] * size for link, size in whole.items()}
     report.reach("federated", sum(shared.values()) / sum(shipped.values()))
+    return {"data shipping": shipped, "the whole stream once": whole, "shared flows": shared}
+
+
+def plot(sizes: LinkSizes, report: Report) -> None:
+    """Draw the bytes of each link."""
     title = "Bytes of each link among four servers"
-    plot(
-        report.plot("federation-bytes.svg", title),
-        title,
-        {"data shipping": shipped, "the whole stream once": whole, "shared flows": shared},
-    )
-
-
-def plot(path: Path, title: str, sizes: Mapping[str, Mapping[str, int]]) -> None:
-    """The bytes of each link, for each way to transport them."""
 
     def paint(axes: Any) -> None:
         for number, (label, by_link) in enumerate(sizes.items()):
@@ -85,7 +85,7 @@ def plot(path: Path, title: str, sizes: Mapping[str, Mapping[str, int]]) -> None
         axes.set_xticks([place + 0.27 for place in range(len(USES))], [link.replace("-", " to ") for link in USES])
         axes.set_ylabel("kB")
 
-    draw(path, title, paint)
+    draw(report.plot("federation-bytes.svg", title), title, paint)
 
 
 def _measure_sharing(root: Path, report: Report, scale: Scale) -> dict[str, int]:

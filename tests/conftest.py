@@ -26,8 +26,7 @@ from tests.service.running import RunningServer, serve_new_pot
 from tureen import matching
 from tureen.aggregates import aggregate_warming
 from tureen.faults import use_crash_directory
-from tureen.pipeline.data_source import TureenDataSource
-from tureen.pipeline.session import spark_session
+from tureen.pipeline.session import make_active, spark_session
 from tureen.testing.manual_engine import ManualEngine
 
 LONGEST = (
@@ -110,12 +109,19 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]")
     session.sparkContext.setLogLevel("OFF")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    # Spark looks for data sources once per session, in a process of its own. If that fails, it goes on without them, as
-    # it did once on a busy machine.
-    if not session._jsparkSession.sessionState().dataSourceManager().dataSourceExists("tureen"):
-        session.dataSource.register(TureenDataSource)
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def active_session(request: pytest.FixtureRequest) -> None:
+    """Make Spark's session active in the thread of the test.
+
+    Spark resolves data sources in the active session of the calling thread of the JVM. Py4J replaces that thread with
+    its connection, and a new one has no active session.
+    """
+    if "spark" in request.fixturenames:
+        make_active(request.getfixturevalue("spark"))
 
 
 @pytest.fixture(scope="session")
