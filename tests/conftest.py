@@ -117,8 +117,8 @@ def spark() -> Iterator[SparkSession]:
 def active_session(request: pytest.FixtureRequest) -> None:
     """Make Spark's session active in the thread of the test.
 
-    Spark resolves data sources in the active session of the calling thread of the JVM. Py4J replaces that thread with
-    its connection, and a new one has no active session.
+    Spark resolves data sources in the active session of the calling thread of the JVM, which an earlier test may have
+    left without one.
     """
     if "spark" in request.fixturenames:
         make_active(request.getfixturevalue("spark"))

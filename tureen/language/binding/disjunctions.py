@@ -42,8 +42,9 @@ def all_of(parts: Sequence[Expr]) -> Expr:
 
 
 def required_of(disjunction: Expr, number: int) -> Expr | None:
-    """What a disjunction requires of one of its inputs, such as `a.x = 1 OR a.x = 3` of `a` in
-    `a.x = 1 AND b.y = 2 OR a.x = 3 AND b.y = 4`; None if a branch requires nothing of it.
+    """What a disjunction requires of one of its inputs; None if a branch requires nothing of it.
+
+    `a.x = 1 AND b.y = 2 OR a.x = 3 AND b.y = 4` requires `a.x = 1 OR a.x = 3` of `a`.
     """
     if not isinstance(disjunction, Call) or disjunction.op != "or":
         return None
