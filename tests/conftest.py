@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.temporary_files import temporary_directory
@@ -27,6 +28,7 @@ from tureen import matching
 from tureen.aggregates import aggregate_warming
 from tureen.faults import use_crash_directory
 from tureen.pipeline.session import make_active, spark_session
+from tureen.stems.key_index import KeyIndex
 from tureen.testing.manual_engine import ManualEngine
 
 LONGEST = (
@@ -172,3 +174,17 @@ def crash_dir(crash_directory: Path) -> Iterator[Path]:
     yield crash_directory
     for armed in crash_directory.iterdir():
         armed.unlink()
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of each key index that is built during the test."""
+    built: list[int] = []
+    build = KeyIndex.of
+
+    def counting_build(columns: Sequence[tuple[pa.Array, str]]) -> KeyIndex:
+        built.append(len(columns[0][0]))
+        return build(columns)
+
+    monkeypatch.setattr(KeyIndex, "of", counting_build)
+    return built

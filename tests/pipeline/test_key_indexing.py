@@ -24,7 +24,6 @@ from tureen.pot.sweep import sweep
 from tureen.results import join_inputs
 from tureen.results.invoke import Invoker
 from tureen.soup.integrity import verify
-from tureen.stems.key_index import KeyIndex
 from tureen.stems.run import Layout
 from tureen.testing.manual_engine import ManualEngine
 
@@ -61,20 +60,6 @@ def key_paths(engine: ManualEngine, name: str) -> list[Path]:
     with engine.catalog.read() as tx:
         runs = live_runs(tx, find_stream(tx, name).id)
     return [engine.catalog.root / file.path for run in runs for file in run.key_files]
-
-
-@pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rows of each index that is built."""
-    built: list[int] = []
-    build = KeyIndex.of
-
-    def counting_build(columns: Sequence[tuple[pa.Array, str]]) -> KeyIndex:
-        built.append(len(columns[0][0]))
-        return build(columns)
-
-    monkeypatch.setattr(KeyIndex, "of", counting_build)
-    return built
 
 
 @pytest.fixture

@@ -30,20 +30,6 @@ def segment_of(rows: int) -> Segment:
     return Segment((1,), 1, rows, 0, rows - 1, lambda: run, list, None)
 
 
-@pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rows of each index that is built."""
-    built: list[int] = []
-    build = KeyIndex.of
-
-    def counting_build(columns: Sequence[tuple[pa.Array, str]]) -> KeyIndex:
-        built.append(len(columns[0][0]))
-        return build(columns)
-
-    monkeypatch.setattr(KeyIndex, "of", counting_build)
-    return built
-
-
 @pytest.mark.parametrize("columns", [K, KM])
 def test_indexes_are_bounded_by_memory(columns: tuple[tuple[str, str], ...], built: list[int]) -> None:
     size = most_bytes(1000, len(columns))

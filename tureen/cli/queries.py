@@ -101,7 +101,7 @@ def register(
     ] = Materialize.AUTO,
     plan: Annotated[
         JoinPlan | None,
-        typer.Option(help="How a followed join is computed; by default whichever costs less."),
+        typer.Option(help="How a followed or kept join is computed; by default whichever costs less."),
     ] = None,
     jit: Annotated[
         bool | None,
