@@ -24,7 +24,7 @@ from tureen.federation.placement import DirectPlacement, LinkSource, Placement
 from tureen.federation.remote_lookup import shared_stream
 from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
-from tureen.pot.links import Link, change_link, create_link, drop_link, list_links, used_replicas
+from tureen.pot.links import Link, change_link, create_link, drop_link, is_federated, list_links, used_replicas
 from tureen.pot.peers import name_server
 from tureen.pot.streams import Stream, create_stream, find_stream, note_declared, visible_streams
 from tureen.query import Query
@@ -353,11 +353,17 @@ class Federation:
                 continue
             self._token, due = token, time.monotonic() + UPKEEP_SECONDS
             try:
+                if not self._is_federated():
+                    continue
                 self.refresh()
                 self.upkeep()
             except Exception:
                 log.exception("links could not be checked; retrying")
                 self._token = -1
+
+    def _is_federated(self) -> bool:
+        with self._catalog.read() as tx:
+            return bool(self._runs or self._claims) or is_federated(tx)
 
     def close(self) -> None:
         """Stop receiving; rows that are stored stay."""

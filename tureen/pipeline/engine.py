@@ -30,9 +30,9 @@ from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.inbox import Inbox
 from tureen.pot.lease import Lease
 from tureen.pot.query_runs import renew_query_runs
-from tureen.pot.runs import streams_with_several_runs
 from tureen.pot.streams import Stream, list_streams
 from tureen.pot.sweep import sweep_abandoned, sweep_replaced
+from tureen.pot.upkeep_needs import UpkeepNeeds, upkeep_needs
 from tureen.queries.query_run import VERSION
 from tureen.results.invoke import Invoker
 
@@ -251,41 +251,39 @@ class Engine:
             self._wake.clear()
 
     def _upkeep(self, *, with_clauses: bool) -> bool:
-        """One round over all streams; True if it changed anything.
+        """One round over the streams that need work; True if it changed anything.
 
         `with_clauses` includes compiling, paying and keeping joins, and the key indexes of new joins.
         """
         changed = False
         with self._upkeep_lock:
             with self._catalog.read() as tx:
-                streams, several = list_streams(tx), streams_with_several_runs(tx)
-            for stream in streams:
+                needs = upkeep_needs(tx, with_clauses=with_clauses)
+            for need in needs:
                 if self._closing.is_set():
                     return False
-                for step in self._steps(stream, mergeable=stream.id in several, with_clauses=with_clauses):
+                for step in self._steps(need):
                     try:
                         changed = bool(step()) or changed
                     except Exception:
                         # A failure of one stream must not delay the others; it is retried in the next round.
-                        log.exception("the upkeep of stream '%s' failed", stream.name)
+                        log.exception("the upkeep of stream '%s' failed", need.stream.name)
             if with_clauses and not self._closing.is_set():
                 changed = self._keeper.keep(self._join_by_spark) or changed
                 self._indexer.plan()
             return self._indexer.build() or changed
 
-    def _steps(self, stream: Stream, *, mergeable: bool, with_clauses: bool) -> list[Callable[[], object]]:
-        # Expired runs are dropped first, so that they are not merged.
-        merge: list[Callable[[], object]] = [lambda: expire(self._catalog, stream, self._clock())]
-        if mergeable:
-            merge.append(lambda: seal(self._catalog, stream))
-        if not with_clauses:
-            return merge
-        return [
-            lambda: repair(self._catalog, stream),
-            lambda: compile_queries(self._catalog, stream),
-            *merge,
-            lambda: pay_debts(self._catalog, stream, self._pay_by_spark, LARGE_DEBT),
+    def _steps(self, needs: UpkeepNeeds) -> list[Callable[[], object]]:
+        stream = needs.stream
+        steps: list[tuple[bool, Callable[[], object]]] = [
+            (needs.repair, lambda: repair(self._catalog, stream)),
+            (needs.compile, lambda: compile_queries(self._catalog, stream)),
+            # Before merging, so that expired runs are not merged.
+            (True, lambda: expire(self._catalog, stream, self._clock())),
+            (needs.merge, lambda: seal(self._catalog, stream)),
+            (needs.pay, lambda: pay_debts(self._catalog, stream, self._pay_by_spark, LARGE_DEBT)),
         ]
+        return [step for is_needed, step in steps if is_needed]
 
     def _clean(self) -> None:
         self.inbox.trim()

@@ -7,6 +7,7 @@ runs, and the commit is a compare-and-swap on it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,10 +21,11 @@ from tureen.pipeline.pinning import Pin, pin
 from tureen.pipeline.visibility import check_files_visible, check_pot_visible
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
+from tureen.pot.heads import Heads
 from tureen.pot.log import Reference
 from tureen.pot.reserved_ids import TakenRuns, append_taken, reservations
 from tureen.pot.runs import Rejected, advance_inbox, reject
-from tureen.pot.streams import advance_derived, list_streams, stream_by_id
+from tureen.pot.streams import advance_derived, stream_by_id, taken_offsets
 
 
 @dataclass
@@ -52,14 +54,20 @@ class InboxSink(DataSourceStreamArrowWriter):
     """Writes the rows of references; created once per batch, and sent to its tasks."""
 
     def __init__(self, root: Path) -> None:
-        """Pin every stream's Query SteM and the offset up to which its inbox is in runs."""
+        """Pin the Query SteM of each stream with rows to read, and the offset up to which its inbox is in runs."""
         self._root = root
         self._attempt = new_attempt()
         self._pins: dict[int, Pin] = {}
         self._starts: dict[int, int] = {}
         self._reserved_ends: dict[int, list[int]] = {}
+        # Read before the catalog, so that rows of the batch that are not in runs yet are before these ends.
+        with closing(Heads(root / "inbox")) as heads, heads.held():
+            ends = heads.ends()
         with Catalog(root) as catalog, catalog.read() as tx:
-            for stream in list_streams(tx):
+            for stream_id, taken in taken_offsets(tx).items():
+                stream = stream_by_id(tx, stream_id) if ends.get(stream_id, 0) > taken else None
+                if stream is None:
+                    continue
                 self._pins[stream.id] = pin(tx, root, stream)
                 self._starts[stream.id] = stream.taken
                 self._reserved_ends[stream.id] = [reservation.end for reservation in reservations(tx, stream.id)]
@@ -78,7 +86,7 @@ class InboxSink(DataSourceStreamArrowWriter):
                 reference = Reference(**row)
                 stream = reference.stream
                 if stream not in self._pins:
-                    continue  # the stream was dropped, and its rows with it
+                    continue  # its rows are all in runs, or were dropped with the stream
                 if stream not in tasks:
                     tasks[stream] = StreamTask(
                         self._pins[stream], self._starts[stream], self._reserved_ends[stream], self._attempt, part

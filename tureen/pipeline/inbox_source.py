@@ -65,10 +65,10 @@ class InboxReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """The offsets in the catalog, up to which rows are in runs."""
         from tureen.pot.catalog import Catalog  # noqa: PLC0415 - the tasks that this is sent to do not need it
-        from tureen.pot.streams import list_streams  # noqa: PLC0415
+        from tureen.pot.streams import taken_offsets  # noqa: PLC0415
 
         with Catalog(self._root) as catalog, catalog.read() as tx:
-            taken = {str(stream.id): stream.taken for stream in list_streams(tx)}
+            taken = {str(stream): offset for stream, offset in taken_offsets(tx).items()}
         return {**taken, _WARM: 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802

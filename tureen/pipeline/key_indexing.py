@@ -23,8 +23,8 @@ from tureen.pot.key_files import KeyFile, drop_unneeded_key_files, publish_key_f
 from tureen.pot.needed_keys import StreamKeys, all_keys, set_keys
 from tureen.pot.queries import last_registration, standing_version, texts_of_joins
 from tureen.pot.relations import Relations, StoredRelation
-from tureen.pot.runs import Run, live_runs
-from tureen.pot.streams import Stream, list_streams
+from tureen.pot.runs import Run, live_runs, streams_with_large_runs
+from tureen.pot.streams import Stream, stream_by_id, taken_offsets
 from tureen.results.key_indexes import KeyIndexes, key_index_of_run
 from tureen.results.segment import Segment
 from tureen.results.segment_cache import SegmentCache
@@ -59,7 +59,7 @@ class KeyIndexer:
             state = standing_version(tx), last_registration(tx)
             if state == self._planned_at:
                 return
-            texts, streams = texts_of_joins(tx), {stream.id for stream in list_streams(tx)}
+            texts, streams = texts_of_joins(tx), set(taken_offsets(tx))
             by_shape = {
                 shape: columns
                 for shape, columns in self._by_shape.items()
@@ -134,14 +134,18 @@ class KeyIndexer:
         if not self._needed:
             return
         with self._catalog.read() as tx:
-            schemas = {stream.id: stream.schema for stream in list_streams(tx)}
-            runs = {stream_id: live_runs(tx, stream_id) for stream_id in {stream_id for stream_id, _ in self._needed}}
+            large = streams_with_large_runs(tx, arrival.KEYED_ROWS)
+            streams = {stream_id: stream_by_id(tx, stream_id) for stream_id, _ in self._needed if stream_id in large}
+            runs = {stream_id: live_runs(tx, stream_id) for stream_id in streams}
             # With their indexes; an invocation does the same, but there may be none for a long time.
             self._segments.release(tx)
         for stream_id, columns in sorted(self._needed):
+            stream = streams.get(stream_id)
+            if stream is None:
+                continue
             for run in reversed(runs[stream_id]):
-                if run.indexed and run.rows >= arrival.KEYED_ROWS and stream_id in schemas:
-                    (segment,) = self._segments.segments(schemas[stream_id], [run])
+                if run.indexed and run.rows >= arrival.KEYED_ROWS:
+                    (segment,) = self._segments.segments(stream.schema, [run])
                     yield segment, run, columns
 
 

@@ -16,7 +16,7 @@ Gives transactions, the inbox, the lease. Does not know Spark, the language, or 
 * `inbox.py`, `log.py`, `record.py`, `heads.py`: pushed rows until they are in runs; `reserved_ids.py`: their tuple ids
 * `gates.py`, `closed_files.py`, `pending_rejections.py`: punctuations, and the rows that they reject;
   `punctuation_places.py`: where they stand among the tuples
-* `pot_progress.py`: how far a pot is, in commits and pushes
+* `upkeep_needs.py`: which streams need background work; `pot_progress.py`: how far a pot is, in commits and pushes
 * `bell.py`, `turn.py`, `group_commit.py`, `bulk_statements.py`: fast paths of concurrent readers and writers
 * `lease.py`, `sweep.py`, `damage.py`, `backup.py`: the only engine, garbage, damage, copies
 """

@@ -43,6 +43,8 @@ def derived_streams(tx: Connection) -> list[DerivedStream]:
     """All derived streams, each after those that it is derived from."""
     rows = tx.execute(select(streams.c.id, streams.c.derived_to).where(streams.c.query_id.is_not(None)))
     ends: dict[int, str | None] = {row.id: row.derived_to for row in rows}
+    if not ends:
+        return []
     return [
         DerivedStream(stream, stream.query_id, ends[stream.id])
         for stream in list_streams(tx)

@@ -27,7 +27,7 @@ from tureen.pot.home_progress import DERIVED_KEY
 from tureen.pot.log import LogWriter, scan, segments
 from tureen.pot.record import Entry, LogRecord
 from tureen.pot.reserved_ids import clip_reservations, reservations
-from tureen.pot.streams import advance_derived, list_streams
+from tureen.pot.streams import advance_derived, list_streams, taken_offsets
 
 TRIM_BYTES = 1 << 20
 """The size at which trimming the inbox ends a segment, so that it can be removed the next time."""
@@ -127,7 +127,7 @@ class Inbox:
     def trim(self) -> None:
         """Remove segments whose rows are all in runs, after storing their keys and what they close."""
         with self._catalog.read() as tx:
-            taken_ends = {stream.id: stream.taken for stream in list_streams(tx)}
+            taken_ends = taken_offsets(tx)
         for stream, taken in taken_ends.items():
             log = self._logs.get(stream)
             if log is not None:
@@ -302,7 +302,7 @@ class Inbox:
         # Listed before the catalog is read: a stream created in between is not mistaken for a dropped one.
         present = [path for path in (self._root / "inbox").iterdir() if path.is_dir() and path.name.isdecimal()]
         with self._catalog.read() as tx:
-            live = {stream.id for stream in list_streams(tx)}
+            live = taken_offsets(tx)
         for directory in present:
             stream = int(directory.name)
             if stream not in live:

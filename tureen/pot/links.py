@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, exists, insert, or_, select, update
 
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import query_inputs, streams
-from tureen.pot.peer_tables import links
+from tureen.pot.peer_tables import held_flows, links, peers
 from tureen.pot.streams import Stream, create_replica, drop_stream, list_streams, stream_by_id
 
 
@@ -28,6 +28,9 @@ class Link(NamedTuple):
         return self.replica.id
 
 
+_IS_FEDERATED = select(or_(*(exists().select_from(table) for table in (peers, links, held_flows))))
+
+
 def create_link(tx: Connection, stream: Stream, peer: str, flow: str) -> Link:
     """Add a replica of a stream, and the link that feeds it."""
     replica = create_replica(tx, stream)
@@ -37,14 +40,20 @@ def create_link(tx: Connection, stream: Stream, peer: str, flow: str) -> Link:
 
 def list_links(tx: Connection) -> list[Link]:
     """All links, in order of creation."""
-    by_id = {stream.id: stream for stream in list_streams(tx)}
+    rows = tx.execute(select(links).order_by(links.c.stream_id)).all()
+    by_id = {stream.id: stream for stream in list_streams(tx)} if rows else {}
     entries = []
-    for row in tx.execute(select(links).order_by(links.c.stream_id)):
+    for row in rows:
         replica = by_id.get(row.stream_id)
         stream = None if replica is None else by_id.get(replica.replica_of or 0)
         if replica is not None and stream is not None:
             entries.append(Link(replica, stream, row.peer, row.flow))
     return entries
+
+
+def is_federated(tx: Connection) -> bool:
+    """Whether the pot has peers, links, or flows that are kept for peers."""
+    return bool(tx.execute(_IS_FEDERATED).scalar())
 
 
 def link_progress(tx: Connection, replica: int) -> str | None:

@@ -105,6 +105,12 @@ def streams_with_several_runs(tx: Connection) -> set[int]:
     return set(tx.execute(select(runs.c.stream_id).group_by(runs.c.stream_id).having(func.count() > 1)).scalars())
 
 
+def streams_with_large_runs(tx: Connection, rows: int) -> set[int]:
+    """The ids of the streams that have indexed runs of at least that many rows."""
+    large = (runs.c.indexed, runs.c.rows >= rows)
+    return set(tx.execute(select(runs.c.stream_id).where(*large).distinct()).scalars())
+
+
 # One step of SQLite for any number of paths (see `bulk_statements`), and two index lookups for each.
 _REPLACED = (
     "SELECT json_group_array(value) FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM runs WHERE path = value)"

@@ -94,6 +94,7 @@ class Stream:
 _LIVE = streams.c.name_key.is_not(None)
 # Built once, as every push and registration executes them.
 _ALL = select(streams).where(_LIVE).order_by(streams.c.id)
+_TAKEN = select(streams.c.id, streams.c.taken).where(_LIVE).order_by(streams.c.id)
 _BY_NAME = select(streams).where(streams.c.name_key == bindparam("name"), streams.c.replica_of.is_(None))
 _BY_ID = select(streams).where(streams.c.id == bindparam("stream"), _LIVE)
 
@@ -215,6 +216,11 @@ def note_freed(tx: Connection, stream_id: int, before: int) -> None:
 def list_streams(tx: Connection) -> list[Stream]:
     """All streams, in order of creation, with replicas."""
     return [_stream(row) for row in tx.execute(_ALL)]
+
+
+def taken_offsets(tx: Connection) -> dict[int, int]:
+    """The ids of all streams, each with the offset up to which its inbox is in runs: far cheaper than the streams."""
+    return {row.id: row.taken for row in tx.execute(_TAKEN)}
 
 
 def visible_streams(tx: Connection) -> list[Stream]:

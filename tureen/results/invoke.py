@@ -18,7 +18,7 @@ from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.registered import Registered
-from tureen.pot.streams import Stream, list_streams
+from tureen.pot.streams import Stream, taken_offsets
 from tureen.query import Query
 from tureen.results.answer import Answer
 from tureen.results.answering import Answers
@@ -319,7 +319,7 @@ class Invoker:
         def read() -> Snapshot:
             while True:
                 with self.view.catalog.read() as tx:
-                    streams = [stream.id for stream in list_streams(tx)]
+                    streams = list(taken_offsets(tx))
                 # A stream that is dropped in the meantime is not listed again.
                 with suppress(UnknownStream):
                     return self.view.snapshot(streams)

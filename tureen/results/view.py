@@ -23,7 +23,7 @@ from tureen.pot.queries import find_query, standing_version
 from tureen.pot.registered import Registered
 from tureen.pot.reserved_ids import reservations
 from tureen.pot.runs import live_runs
-from tureen.pot.streams import list_streams, stream_by_id
+from tureen.pot.streams import stream_by_id, taken_offsets
 from tureen.pot.tables import Dimension, dimension_by_id
 from tureen.pot.templates import Template, find_template
 from tureen.results.pending import PendingRows
@@ -184,7 +184,7 @@ class View:
         """Drop the maps of files that are no longer live, and the pending rows of dropped streams."""
         self.segments.release(tx)
         if self._pending:
-            live = {stream.id for stream in list_streams(tx)}
+            live = taken_offsets(tx)
             with self._pending_lock:
                 self._pending = {stream_id: rows for stream_id, rows in self._pending.items() if stream_id in live}
 

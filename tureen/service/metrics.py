@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from tureen.position import PushPosition, parse_position
 from tureen.pot.catalog import Catalog
 from tureen.pot.status import count_failed
-from tureen.pot.streams import list_streams
+from tureen.pot.streams import taken_offsets
 
 # Creation times of counters are of no use here and double the size of the response.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -192,7 +192,7 @@ class FreshnessSampler:
         """Observe the pushes that are committed now."""
         now = time.monotonic()
         with self._catalog.read() as tx:
-            taken = {stream.id: stream.taken for stream in list_streams(tx)}
+            taken = taken_offsets(tx)
         for stream, pending in list(self._pending.items()):
             if stream not in taken:
                 del self._pending[stream]
