@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 
@@ -71,6 +71,8 @@ class JoinOpaque:
     """Whether it depends on NOW."""
     is_last: bool = False
     """Whether it is a condition of one input, with that input's names of columns, that is evaluated after the join."""
+    text: str = field(default="", compare=False, repr=False)
+    """How it was written; see `Expression`."""
 
 
 JoinFactor = JoinCompare | JoinOpaque

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Key = int | float | str
@@ -88,6 +88,8 @@ class Opaque:
     columns: tuple[str, ...]
     functions: tuple[str, ...] = ()
     """The definitions of the user functions that it calls, so that any process can evaluate it."""
+    text: str = field(default="", compare=False, repr=False)
+    """How it was written, for people, with columns in double quotes; empty in a clause that was read from the pot."""
 
 
 @dataclass(frozen=True, slots=True)

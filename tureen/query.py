@@ -13,7 +13,7 @@ inputs: the rows of each relation that lie in its window and satisfy its clause
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
@@ -93,6 +93,11 @@ class Input:
     """The names that may precede the dot of its columns: its alias, or the name of its relation."""
 
     @property
+    def alias(self) -> str | None:
+        """The name that the query gives to it, if it is another than that of its relation."""
+        return self.names[0] if self.names and self.names[0] != self.relation else None
+
+    @property
     def shown_name(self) -> str:
         """Its name in texts for people."""
         return self.names[0] if self.names else self.relation or "query"
@@ -111,6 +116,8 @@ class Expression:
     """The columns that it reads."""
     column: str | None = None
     """The column, if the expression is a plain column reference."""
+    text: str = field(default="", compare=False, repr=False)
+    """How it was written, for people, with the names of `columns` in double quotes."""
 
 
 @dataclass(frozen=True, slots=True)

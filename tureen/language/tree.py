@@ -78,6 +78,8 @@ class Call:
     type: Type
     at: int = field(compare=False)
     extra: str = ""
+    written: str = field(default="", compare=False)
+    """How it is written in SQL, with places for its arguments, if `op` and the arguments do not tell."""
 
 
 Expr = Const | Ref | IntervalConst | Call

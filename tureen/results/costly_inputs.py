@@ -95,7 +95,9 @@ def after_join(ready: ReadyJoin, numbers: Sequence[int]) -> ReadyJoin:
         selector = entry.selector.of_clause(cheap) if cheap or is_stream else None
         inputs[number] = replace(entry, input=replace(entry.input, clause=cheap), selector=selector)
         factors += [
-            JoinOpaque(factor.sql, tuple(Field(number, name) for name in factor.columns), is_last=True)
+            JoinOpaque(
+                factor.sql, tuple(Field(number, name) for name in factor.columns), is_last=True, text=factor.text
+            )
             for factor in costly
         ]
     query = replace(ready.query, source=InnerJoin(source.sides, tuple(factors)))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection
 
-from tureen.functions.user_function import shown_sql
-from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinTree, LateralJoin, parse_field
 from tureen.join_parts import sub_joins_of
 from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
@@ -22,7 +19,7 @@ from tureen.pot.query_runs import live_query_runs
 from tureen.pot.registered import Registered, RegisteredInput
 from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
-from tureen.query import Input, Query, RelationKind
+from tureen.query import Input, RelationKind
 from tureen.results.answering import Answers
 from tureen.results.composed_steps import composed_ranges
 from tureen.results.final_groups import FinalGroups
@@ -31,6 +28,7 @@ from tureen.results.function_plans import describe_functions
 from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.kept_covers import KeptCovers
+from tureen.results.query_names import QueryNames
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
 from tureen.results.reuse import CoveringStreams
@@ -56,6 +54,7 @@ class Explainer:
 
     def explain(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> dict[str, Any]:
         """How a query is answered: its factors, its access path, and the state of its cells."""
+        at_now = ready.query.at_now
         about = {
             "id": registered.id or None,
             "name": registered.name,
@@ -64,7 +63,7 @@ class Explainer:
             "translation": ready.query.translation,
             "state": registered.state if registered.id else None,
             "error": registered.error,
-            "at_now": None if ready.query.at_now is None else shown_sql(ready.query.at_now.sql),
+            "at_now": None if at_now is None else QueryNames(ready.query).expression(at_now),
             "materialize": "auto" if registered.eager is None else registered.eager,
             "shape": self._shape(registered),
         }
@@ -141,12 +140,12 @@ class Explainer:
             else:
                 state = snapshot.streams[leaf.stream_id or 0]
                 inputs.append(self._input(entry, registered, leaf, state, now))
-            inputs[-1]["joined_by"] = _joined_by(number, join, ready)
-        names = input_names(ready.query)
+            inputs[-1] |= {"alias": entry.alias, "joined_by": _joined_by(number, join, ready)}
+        names = QueryNames(ready.query)
         return {
             "inputs": inputs,
-            "join": join_text(ready.query),
-            "join_order": [{**step, "side": _tree_text(step["side"], names)} for step in join.steps],
+            "join": names.tree(ready.query.source),
+            "join_order": [{**step, "side": names.tree(step["side"])} for step in join.steps],
             "join_error": None if failure is None else failure.message,
             "plan": registered.plan_hint.plan,
             "jit": registered.plan_hint.jit,
@@ -260,53 +259,6 @@ def _joined_by(leaf: int, join: JoinAnswer, ready: ReadyJoin) -> str:
     return "key index" if leaf in join.probed else "scan"
 
 
-def join_text(query: Query) -> str:
-    """How the inputs of a query are joined, in the form of SQL."""
-    return _tree_text(query.source, input_names(query))
-
-
-def input_names(query: Query) -> list[str]:
-    """A name for each input: that of its relation, with a number where several inputs read the same."""
-    names = [entry.relation or "query" for entry in query.inputs]
-    repeated = Counter(names)
-    return [f"{name}#{number}" if repeated[name] > 1 else name for number, name in enumerate(names)]
-
-
-def column_text(query: Query, name: str) -> str:
-    """A column of the rows of a query, by the name of `tureen.join.field_name`."""
-    return _field_text(parse_field(name), input_names(query)) if query.joins else name
-
-
-def _tree_text(tree: JoinTree, names: list[str]) -> str:
-    match tree:
-        case InnerJoin(sides, factors):
-            text = ", ".join(_tree_text(side, names) for side in sides)
-            return f"({text}{_on(' WHERE ', factors, names)})"
-        case Join(kind, left, right, factors, latest):
-            on = _on(" ON ", (*factors, *([latest] if latest is not None else [])), names)
-            return f"({_tree_text(left, names)} {kind.value.upper()} JOIN {_tree_text(right, names)}{on})"
-        case LateralJoin(left, right, factors, result):
-            on = _on(" ON ", factors, names)
-            return f"({_tree_text(left, names)} LATERAL {names[result]} OF {_tree_text(right, names)}{on})"
-        case _:
-            return names[tree]
-
-
-def _on(word: str, factors: tuple[JoinFactor, ...], names: list[str]) -> str:
-    return word + " AND ".join(_factor_text(factor, names) for factor in factors) if factors else ""
-
-
-def _factor_text(factor: JoinFactor, names: list[str]) -> str:
-    if not isinstance(factor, JoinCompare):
-        return shown_sql(factor.sql)
-    offset = f" {'+' if factor.offset > 0 else '-'} {abs(factor.offset)}" if factor.offset else ""
-    return f"{_field_text(factor.left, names)} {factor.op} {_field_text(factor.right, names)}{offset}"
-
-
-def _field_text(field: Field, names: list[str]) -> str:
-    return f"{names[field.input]}.{field.column}"
-
-
 def _why(registered: Registered, query_input: RegisteredInput, watch: Watch) -> str:
     """Why a query is eager or lazy."""
     clause_id, eager = query_input.clause_id, query_input.number is not None
@@ -338,10 +290,10 @@ def _aggregates_from(ready: Ready | ReadyJoin, kept: str | None) -> dict[str, An
     grouping = ready.query.grouping
     if grouping is None:
         return None
-    plan = ready.plans[0].partial
+    plan, names = ready.plans[0].partial, QueryNames(ready.query)
     return {
         "kept": kept or "nothing: computed from the rows",
-        "keys": [shown_sql(key.sql) for key in grouping.keys],
+        "keys": list(map(names.expression, grouping.keys)),
         "from_rows": [plan.aggregates[number].function for number in plan.from_rows],
     }
 

@@ -10,9 +10,12 @@ from tureen.functions.function_calls import functions_in
 from tureen.functions.function_costs import costs, factors
 from tureen.functions.user_function import UserFunction, digests_in, shown_sql
 from tureen.join import InnerJoin, Join, JoinFactor, JoinOpaque, JoinTree, LateralJoin
+from tureen.language.expression_text import with_names
+from tureen.language.spelling import spell_name
 from tureen.pot.registered import RegisteredInput
 from tureen.predicate import AllOf, AnyOf, Factor, Opaque, Predicate, calls_functions
 from tureen.query import Expression, Query, SetOperation
+from tureen.results.query_names import QueryNames
 
 
 def describe_functions(
@@ -31,13 +34,16 @@ def describe_functions(
         of_input = next((index for index, leaf_number in enumerate(query.leaf_numbers) if leaf_number == number), None)
         placement = None if placements is None or of_input is None else placements.get(of_input)
         for position, factor in enumerate(entry.clause):
-            for sql in sql_of(factor):
-                note(sql, _factor_place(entry.clause, position, sql, leaf, placement))
+            for part in opaque_parts(factor):
+                note(part.sql, _factor_place(entry.clause, position, part, leaf, placement))
     for condition in join_factors(query.source):
         if isinstance(condition, JoinOpaque):
-            note(condition.sql, f"condition {shown_sql(condition.sql)} of joined rows, {_observed(condition.sql)}")
-    for expression in expressions_of(query):
-        note(expression.sql, f"expression {shown_sql(expression.sql)} of rows that satisfy WHERE, when asked for")
+            text = QueryNames(query).join_factor(condition)
+            note(condition.sql, f"condition {text} of joined rows, {_observed(condition.sql)}")
+    for block in blocks_of(query):
+        for expression in _calling(block):
+            text = QueryNames(block).expression(expression)
+            note(expression.sql, f"expression {text} of rows that satisfy WHERE, when asked for")
     return [
         {
             "name": function.name,
@@ -51,13 +57,14 @@ def describe_functions(
 
 
 def _factor_place(
-    clause: Sequence[Factor], position: int, sql: str, leaf: RegisteredInput, placement: JoinPlacement | None
+    clause: Sequence[Factor], position: int, part: Opaque, leaf: RegisteredInput, placement: JoinPlacement | None
 ) -> str:
     others = sum(not calls_functions(factor) for factor in clause)
     when = "at arrival" if leaf.number is not None else "when asked for"
     where = f", {placement.reason}" if placement is not None else ""
     after = f" after {others} other factor{'s' * (others != 1)}" if others else ""
-    return f"factor {position + 1} {shown_sql(sql)}{after}, {when}{where}, {_observed(sql)}"
+    text = with_names(part.text or shown_sql(part.sql), spell_name)
+    return f"factor {position + 1} {text}{after}, {when}{where}, {_observed(part.sql)}"
 
 
 def _observed(sql: str) -> str:
@@ -65,13 +72,13 @@ def _observed(sql: str) -> str:
     return f"{profile.cost / 1000:.3g} µs per tuple, {100 * profile.pass_rate:.0f} % pass"
 
 
-def sql_of(predicate: Predicate) -> Iterator[str]:
-    """The SQL of a predicate that calls functions."""
+def opaque_parts(predicate: Predicate) -> Iterator[Opaque]:
+    """The parts of a predicate that call functions."""
     if isinstance(predicate, AllOf | AnyOf):
         for part in predicate.parts:
-            yield from sql_of(part)
+            yield from opaque_parts(part)
     elif isinstance(predicate, Opaque) and predicate.functions:
-        yield predicate.sql
+        yield predicate
 
 
 def join_factors(tree: JoinTree) -> Iterator[JoinFactor]:
@@ -87,8 +94,21 @@ def join_factors(tree: JoinTree) -> Iterator[JoinFactor]:
             yield from join_factors(right)
 
 
-def expressions_of(query: Query) -> Iterator[Expression]:
-    """The expressions of a query and of its blocks that call functions."""
+def blocks_of(query: Query) -> Iterator[Query]:
+    """A query and all queries within it."""
+    yield query
+    for entry in query.inputs:
+        blocks = [] if entry.block is None else [entry.block]
+        while blocks:
+            block = blocks.pop()
+            if isinstance(block, SetOperation):
+                blocks += [block.right, block.left]
+            else:
+                yield from blocks_of(block)
+
+
+def _calling(query: Query) -> Iterator[Expression]:
+    """The expressions of a query, without those of its blocks, that call functions."""
     grouping = query.grouping
     conditions = [query.at_now, query.qualify, None if grouping is None else grouping.having]
     values = [output.value for output in query.outputs] + [item.value for item in query.order]
@@ -97,11 +117,3 @@ def expressions_of(query: Query) -> Iterator[Expression]:
     for expression in [*values, *(condition for condition in conditions if condition is not None)]:
         if any(digests_in(expression.sql)):
             yield expression
-    for entry in query.inputs:
-        blocks = [] if entry.block is None else [entry.block]
-        while blocks:
-            block = blocks.pop()
-            if isinstance(block, SetOperation):
-                blocks += [block.right, block.left]
-            else:
-                yield from expressions_of(block)

@@ -43,10 +43,10 @@ from tureen.pot.templates import (
 )
 from tureen.queries.template_compile import can_compile, compile_table
 from tureen.query import Query
-from tureen.results.explain import column_text, join_text
 from tureen.results.group_changes import GroupChanges
 from tureen.results.invoke import Invoker
 from tureen.results.pairing import NUMBER, CombinedPairing, IndexedPairing, JoinedPairing, Pairing
+from tureen.results.query_names import QueryNames
 from tureen.results.template_matches import TemplateMatches
 from tureen.results.template_rule import TemplateRule, without_values
 from tureen.schema import INTEGRAL, Schema
@@ -275,9 +275,10 @@ class Templates:
         template = members.template
         description = describe_template(template, len(members))
         query = without_values(self._rule(template).query)
-        matching = self._pairing(members).describe(lambda name: column_text(query, name))
+        names = QueryNames(query)
+        matching = self._pairing(members).describe(names.column)
         if query.joins:
-            matching["join"] = join_text(query)
+            matching["join"] = names.tree(query.source)
         return {**description, "shape": template.shape, "matching": matching}
 
     def _rule(self, template: Template) -> TemplateRule:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from tureen.join import Field, JoinCompare, JoinFactor, field_name
+from tureen.functions.user_function import shown_sql
+from tureen.join import Field, JoinCompare, JoinFactor, JoinOpaque, field_name
+from tureen.language.expression_text import with_names
 from tureen.language.predicates.factor_text import factor_text
 from tureen.predicate import Predicate
 from tureen.query import NOW, Expression, Grouping, Input, Query, aggregate_name, block_column, key_name
@@ -33,7 +34,7 @@ class ShownInput:
 
     def factor(self, factor: Predicate) -> str:
         """A factor over this input alone."""
-        return _renamed(factor_text(factor, self.schema), self.labels)
+        return factor_text(factor, self.schema, lambda name: self.labels.get(name, name))
 
     def values(self, row: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
         """Some values of a row, by the names that people read."""
@@ -67,7 +68,7 @@ class ShownQuery:
     def join_factor(self, factor: JoinFactor) -> str:
         """A factor between inputs."""
         if not isinstance(factor, JoinCompare):
-            return _renamed(factor.sql, self._labels)
+            return _renamed(factor, self._labels)
         offset = f" {'+' if factor.offset > 0 else '-'} {_offset_text(self, factor)}" if factor.offset else ""
         return f"{self.label(factor.left)} {factor.op} {self.label(factor.right)}{offset}"
 
@@ -76,7 +77,7 @@ class ShownQuery:
         labels = {**self._labels, NOW: "NOW"}
         if grouping is not None:
             labels |= self.group_labels(grouping)
-        return _renamed(expression.sql, labels)
+        return _renamed(expression, labels)
 
     def group_labels(self, grouping: Grouping) -> dict[str, str]:
         """The names of the columns of groups: their keys and aggregates."""
@@ -135,31 +136,9 @@ def _shown_input(entry: Input, schema_of: Callable[[str], Schema], *, is_single:
     return ShownInput(entry.shown_name, schema, {name: before + output.name for name, output in columns.items()})
 
 
-_SIMPLER = (
-    (re.compile(r'make_timestamp\(epoch_us\(("[^"]+")\)\)'), r"\1"),
-    (re.compile(r"CAST\('?(-?[0-9.]+)'? AS (?:\w*INT|INTEGER|FLOAT|DOUBLE|DECIMAL\([0-9,]+\))\)"), r"\1"),
-    (re.compile(r"\(CASE WHEN (.+?) = 0 AND .+? THEN error\('division by zero'\) ELSE \1 END\)"), r"\1"),
-    (re.compile(r"\+ to_microseconds\(-([0-9]+)\)"), r"- \1 microseconds"),
-    (re.compile(r"^\(CASE WHEN \S+ IS NULL THEN NULL ELSE (.*) END\)$"), r"\1"),
-    (re.compile(r"^\(([^()]*(?:\([^()]*\)[^()]*)*)\)$"), r"\1"),
-)
-"""What DuckDB's SQL has to have the meaning of Spark's, and what people need not read."""
-
-
-def _renamed(sql: str, labels: Mapping[str, str]) -> str:
-    """SQL with the names that people read instead of those of columns, which may be quoted, but not in strings.
-
-    >>> _renamed("a = 'is a' AND a < _1_a", {"a": "t.a", "_1_a": "q.a"})
-    "t.a = 'is a' AND t.a < q.a"
-    """
-    for pattern, simpler in _SIMPLER:
-        sql = pattern.sub(simpler, sql)
-    names = sorted((name for name in labels if labels[name] != name or f'"{name}"' in sql), key=len, reverse=True)
-    if not names:
-        return sql
-    any_name = "|".join(re.escape(name) for name in names)
-    pattern = re.compile(rf"""('(?:[^'\\]|\\.)*')|"({any_name})"|(?<![\w."])({any_name})(?![\w"])""")
-    return pattern.sub(lambda match: match[1] or labels[match[2] or match[3]], sql)
+def _renamed(expression: Expression | JoinOpaque, labels: Mapping[str, str]) -> str:
+    """An expression with the names that people read."""
+    return with_names(expression.text or shown_sql(expression.sql), lambda name: labels.get(name, name))
 
 
 def _offset_text(shown: ShownQuery, factor: JoinCompare) -> str:

@@ -118,7 +118,9 @@ def _shift(source: Source, op: str, left: Expr, right: Expr) -> Expr:
     interval = IntervalConst(-right.months, -right.micros, right.at) if op == "-" else right
     if interval.months and not isinstance(left, Const):
         count = Const(interval.months, INT, right.at)
-        return Call("add_months", (left, count), left.type, left.at, extra="{0} + to_months({1})")
+        direction = "-" if interval.months < 0 else "+"
+        written = f"{{0}} {direction} INTERVAL '{abs(interval.months)}' MONTH"
+        return Call("add_months", (left, count), left.type, left.at, "{0} + to_months({1})", written)
     if left.type == DATE and interval.micros % DAY_MICROS:
         left = coerce(source, left, TIMESTAMP)
     assert left.type is not None

@@ -34,7 +34,8 @@ def text_of_bytes(source: Source, node: exp.Expression, bind: Bind) -> Expr:
         raise TypeMismatch(
             f"{source.raw(node) or node.key} requires a STRING, got {a_type(value)}", location=source.location(value.at)
         )
-    return fold(source, Call("bytes", (value,), STRING, offset_of(node), extra=_FORMS[type(node)]))
+    written = f"CAST({'unhex' if isinstance(node, exp.Unhex) else 'unbase64'}({{0}}) AS STRING)"
+    return fold(source, Call("bytes", (value,), STRING, offset_of(node), _FORMS[type(node)], written))
 
 
 def decode(source: Source, node: exp.Expression, bind: Bind) -> Expr:

@@ -6,6 +6,8 @@ variadic, are in `tureen.language.binding.rewrites`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from tureen.aggregate_functions import AGGREGATE_NAMES
@@ -239,7 +241,8 @@ def _extract(source: Source, node: exp.Expression, bind: Bind) -> Expr:
             hint=nearest(field, FIELDS) or f"fields are {', '.join(FIELDS)}",
             location=source.node(node),
         )
-    return _call(source, node, "extract", FIELDS[field], [bind(time)])
+    call = _call(source, node, "extract", FIELDS[field], [bind(time)])
+    return replace(call, written=f"extract({field} FROM {{0}})") if isinstance(call, Call) else call
 
 
 def _call(source: Source, node: exp.Expression, name: str, function: Function, args: list[Expr]) -> Expr:

@@ -243,7 +243,7 @@ def _own_columns(expr: Expr) -> Expr:
 
 def _opaque(expression: Expression) -> JoinOpaque:
     fields = tuple(parse_field(name) for name in expression.columns if name != NOW)
-    return JoinOpaque(expression.sql, fields, NOW in expression.columns)
+    return JoinOpaque(expression.sql, fields, NOW in expression.columns, text=expression.text)
 
 
 def _comparison(predicate: Predicate) -> JoinCompare | None:

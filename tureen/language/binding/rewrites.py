@@ -253,7 +253,8 @@ def _bits(source: Source, node: exp.Expression, bind: Bind) -> Expr:
             )
     target = common(source, args) or INT
     sides = tuple(coerce(source, arg, target) for arg in args)
-    return fold(source, Call(node.key, sides, target, offset_of(node), extra=_BITS[type(node)]))
+    written = "{0} ^ {1}" if isinstance(node, exp.BitwiseXor) else _BITS[type(node)].strip("()")
+    return fold(source, Call(node.key, sides, target, offset_of(node), _BITS[type(node)], written))
 
 
 def _pmod(source: Source, node: exp.Expression, bind: Bind) -> Expr:

@@ -10,6 +10,7 @@ from tureen.language.functions.date_parsing import parse_sql
 from tureen.language.functions.signatures import UnsupportedCall
 from tureen.language.functions.zones import from_utc_sql, to_utc_sql
 from tureen.language.source import Source, offset_of
+from tureen.language.spelling import sql_literal
 from tureen.language.text.argument_text import argument_text
 from tureen.language.tree import DATE, STRING, TIMESTAMP, Call, Const, Expr
 from tureen.language.types import is_time
@@ -33,7 +34,8 @@ def read_by_pattern(source: Source, node: exp.Expression, value: Expr, target: T
         sql = parse_sql(pattern, dated=target == DATE)
     except UnsupportedCall as error:
         raise Unsupported(str(error), hint=error.hint, location=source.node(node)) from None
-    return fold(source, Call("read time", (value,), target, offset_of(node), extra=sql))
+    written = f"to_{target.sql.lower()}({{0}}, {_literal(pattern)})"
+    return fold(source, Call("read time", (value,), target, offset_of(node), sql, written))
 
 
 def shift_by_zone(source: Source, node: exp.Expression, value: Expr) -> Expr:
@@ -46,7 +48,14 @@ def shift_by_zone(source: Source, node: exp.Expression, value: Expr) -> Expr:
     except UnsupportedCall as error:
         raise Unsupported(str(error), hint=error.hint, location=source.node(node)) from None
     timestamp = coerce(source, value, TIMESTAMP)
-    return fold(source, Call("zone", (timestamp,), TIMESTAMP, offset_of(node), extra=sql))
+    name = "from_utc_timestamp" if isinstance(node, exp.AtTimeZone) else "to_utc_timestamp"
+    written = f"{name}({{0}}, {_literal(zone)})"
+    return fold(source, Call("zone", (timestamp,), TIMESTAMP, offset_of(node), sql, written))
+
+
+def _literal(text: str) -> str:
+    """A text as a literal within a template."""
+    return sql_literal(text, STRING).replace("{", "{{").replace("}", "}}")
 
 
 def _constant_text(source: Source, node: exp.Expression, parameter: str, example: str) -> str:

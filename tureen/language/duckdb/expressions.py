@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tureen.errors import SqlError, Unsupported
 from tureen.language.duckdb.render import render
+from tureen.language.expression_text import expression_text
 from tureen.language.source import Source
 from tureen.language.tree import Expr, IntervalConst, Ref, columns_in
 from tureen.query import Expression
@@ -20,4 +21,4 @@ def expression_of(source: Source, expr: Expr) -> Expression:
             "an untyped NULL cannot be selected", hint="write CAST(NULL AS STRING)", location=source.location(expr.at)
         )
     column = expr.column.name if isinstance(expr, Ref) else None
-    return Expression(render(expr), expr.type, columns_in(expr), column)
+    return Expression(render(expr), expr.type, columns_in(expr), column, expression_text(expr))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tureen.functions.function_calls import definitions_in
 from tureen.language.duckdb.render import render
+from tureen.language.expression_text import expression_text
 from tureen.language.predicates.comparisons import column_in, column_with_column, column_with_constant
 from tureen.language.predicates.intervals import complement, domain_of, normal
 from tureen.language.predicates.patterns import plain_prefix, prefix_interval
@@ -65,8 +66,10 @@ def _outcome(schema: Schema, expr: Expr, truth: bool) -> Predicate:
 
 def _opaque(expr: Expr, truth: bool = True) -> Predicate:
     """A condition that only DuckDB can evaluate."""
-    text = render(expr)
-    return Opaque(text if truth else f"(NOT {text})", columns_in(expr), definitions_in(text))
+    sql, text = render(expr), expression_text(expr)
+    if not truth:
+        sql, text = f"(NOT {sql})", f"NOT ({text})"
+    return Opaque(sql, columns_in(expr), definitions_in(sql), text)
 
 
 def otherwise(schema: Schema, predicate: Predicate) -> Predicate:
@@ -88,8 +91,8 @@ def otherwise(schema: Schema, predicate: Predicate) -> Predicate:
         case Compare(left, op, right, offset, domain, limit):
             parts = (IsNull(left), IsNull(right), Compare(left, NEGATED[op], right, offset, domain, limit))
             return AnyOf(parts)
-        case Opaque(sql, columns, functions):
-            return Opaque(f"({sql} IS NOT TRUE)", columns, functions)
+        case Opaque(sql, columns, functions, text):
+            return Opaque(f"({sql} IS NOT TRUE)", columns, functions, f"({text}) IS NOT TRUE")
 
 
 def _is_null(schema: Schema, call: Call, truth: bool) -> Predicate:

@@ -12,7 +12,7 @@ export function planGraph(plan) {
     const name = input.stream ?? input.table ?? `input ${index + 1}`;
     const paths = input.tuples_by_path;
     const tuples = paths && Object.entries(paths).filter(([, number]) => number).map(([path, number]) => `${count(number)} ${path}`).join(", ");
-    nodes.push({id: `input-${index}`, title: name, link: input.stream ? `#/streams/${encodeURIComponent(name)}` : null,
+    nodes.push({id: `input-${index}`, title: input.alias ? `${name} AS ${input.alias}` : name, link: input.stream ? `#/streams/${encodeURIComponent(name)}` : null,
       lines: [input.runs_in_window !== undefined && `${plural(input.runs_in_window, "run")} in the window`, tuples && `tuples: ${tuples}`].filter(Boolean)});
     nodes.push({id: `clause-${index}`, title: "Selection", style: "accent",
       lines: [input.factors?.length ? input.factors.join(" AND ") : "all tuples", input.access?.way, input.why,
