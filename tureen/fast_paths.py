@@ -38,6 +38,8 @@ class FastPath(StrEnum):
     """`tureen/results/reuse.py`"""
     HTTP_FAST_PATH = "http_fast_path"
     """`tureen/service/fast_path.py`"""
+    DIRECT_EVENTS = "direct_events"
+    """`tureen/service/direct_events.py`"""
 
 
 def is_enabled(fast_path: FastPath) -> bool:

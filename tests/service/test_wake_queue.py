@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
-from tureen.service.wake_queue import WOKEN_AT_A_TIME, WakeQueue
+from tureen.service.wake_queue import WOKEN_AT_A_TIME, WakeQueue, wake
 
 COUNT = 3 * WOKEN_AT_A_TIME + 5
 
@@ -26,8 +27,8 @@ def test_other_tasks_run_between_two_groups() -> None:
         queue, woken = WakeQueue(), list[int]()
         waiters = [asyncio.get_running_loop().create_future() for _ in range(COUNT)]
         tasks = await wait_in_order(waiters, woken)
-        queue.add(waiters[:-5])
-        queue.add(waiters[-5:])
+        queue.add(partial(wake, waiter) for waiter in waiters[:-5])
+        queue.add(partial(wake, waiter) for waiter in waiters[-5:])
         while len(woken) < COUNT:
             await asyncio.sleep(0)
             seen.append(len(woken))
@@ -44,13 +45,13 @@ def test_those_that_were_cancelled_are_skipped() -> None:
         queue, woken = WakeQueue(), list[int]()
         waiters = [asyncio.get_running_loop().create_future() for _ in range(COUNT)]
         tasks = await wait_in_order(waiters, woken)
-        queue.add(waiters)
+        queue.add(partial(wake, waiter) for waiter in waiters)
         tasks[-1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert woken == list(range(COUNT - 1))
         # The queue is used again after it was empty.
         later = asyncio.get_running_loop().create_future()
-        queue.add([later])
+        queue.add([partial(wake, later)])
         await asyncio.wait_for(later, 30)
 
     asyncio.run(check())
@@ -60,7 +61,7 @@ def test_all_are_woken_at_once_when_the_server_stops() -> None:
     async def check() -> None:
         queue = WakeQueue()
         waiters = [asyncio.get_running_loop().create_future() for _ in range(COUNT)]
-        queue.add(waiters)
+        queue.add(partial(wake, waiter) for waiter in waiters)
         queue.wake_all()
         assert all(waiter.done() for waiter in waiters)
 

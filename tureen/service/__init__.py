@@ -16,5 +16,5 @@ Gives answers as JSON, CSV, Arrow and server-sent events. Does not know how an a
   requests about them and by them
 * `page/`: the page that people see in a browser
 * `event_stream.py`, `shared_reads.py`, `shared_threads.py`, `wake_queue.py`: connections that follow changes, what they
-  read together, and how they are woken
+  read together, and how they are woken; `direct_events.py`: how most are not
 """

@@ -6,14 +6,21 @@ These limits are below the application: a request refused here has not been auth
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
+from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from tureen.service.bodies import seconds_for
 from tureen.service.error_responses import HttpError, error_response
 from tureen.service.settings import Settings
+
+DIRECT_WRITE = "tureen.direct_write"
+"""The key of a request's scope with a function that writes a chunk of its response, for `direct_events.py`."""
+
+FOLLOWED = "/changes"
+"""How the paths of event streams end."""
 
 MAX_PIPELINED = 64
 """The number of pipelined requests that may wait on a connection."""
@@ -23,6 +30,15 @@ LINGER_SECONDS = 2.0
 
 ABORT_MARGIN = 1.0
 """A slow body's connection is aborted this many seconds after the application should have refused it."""
+
+
+def encode_chunk(body: bytes) -> bytes:
+    """A part of a body, which must not be empty, as a chunk of HTTP/1.1.
+
+    >>> encode_chunk(b"twelve bytes").split()
+    [b'c', b'twelve', b'bytes']
+    """
+    return b"%x\r\n%b\r\n" % (len(body), body)
 
 
 class Phase(enum.Enum):
@@ -83,7 +99,18 @@ class Connection(HttpToolsProtocol):
         if self._unparsed > self._settings.max_header_bytes and self._header_bytes() > self._settings.max_header_bytes:
             self._raise(self._large_headers())
         super().on_headers_complete()
+        if self.scope["path"].endswith(FOLLOWED):
+            # Of other requests, the scope would only refer to itself.
+            scope: MutableMapping[str, Any] = self.scope  # type: ignore[assignment]
+            scope[DIRECT_WRITE] = partial(self._write_chunk, self.cycle)
         self._progressed, self._phase, self._since, self._body_bytes = True, Phase.BODY, self.loop.time(), 0
+
+    def _write_chunk(self, cycle: RequestResponseCycle, chunk: bytes) -> bool:
+        """Write a chunk of a response that has begun, unless the client has to read first, or has gone."""
+        if self.flow.write_paused or cycle.disconnected or not cycle.chunked_encoding or cycle.response_complete:
+            return False
+        self.transport.write(chunk)
+        return True
 
     def on_body(self, body: bytes) -> None:
         """Called with each part of a body."""

@@ -10,11 +10,14 @@ from functools import partial
 import orjson
 
 from tureen.errors import TureenError
+from tureen.fast_paths import FastPath, is_enabled
 from tureen.results.answer import Change
 from tureen.service.deadlines import CLOCK_RESOLUTION
+from tureen.service.direct_events import DirectEvents, DirectWrite, FollowerState
 from tureen.service.error_responses import error_body
 from tureen.service.rendering import plain_pattern, plain_row
 from tureen.service.shared_reads import SharedBatch, SharedReads
+from tureen.service.wake_queue import wake
 from tureen.service.watcher import ProgressWatcher
 from tureen.soup.feed import ChangeBatch
 
@@ -38,14 +41,16 @@ class Follower:
         *,
         clause: Hashable = None,
         shared: Hashable = None,
+        write: DirectWrite | None = None,
     ) -> None:
         """Follow the changes that `read_changes` returns from a position on, until `check_access` raises.
 
         With a clause, it is read only after pushes and commits with tuples that may satisfy it. Followers for which
-        `shared` is equal and not None read the same changes, and may read them together.
+        `shared` is equal and not None read the same changes, and may read them together. Their events may be written
+        by `write`, between those of `events`.
         """
         self._watcher, self._reads, self._read_changes, self._since = watcher, reads, read_changes, since
-        self._check_access, self._clause, self._shared = check_access, clause, shared
+        self._check_access, self._clause, self._shared, self._write = check_access, clause, shared, write
         # Before the first read, so that no push or commit during the read is missed.
         self._version, self._matches = watcher.version, watcher.matches
         self._first: SharedBatch | None = None
@@ -55,56 +60,74 @@ class Follower:
         self._first = await asyncio.to_thread(self._reads.batch, partial(self._read_changes, self._since))
         return self
 
-    async def _read_on(self, position: str) -> SharedBatch:
-        """The changes after a position, up to the last push and commit."""
-        self._version, self._matches = self._watcher.version, self._watcher.matches
-        key = None if self._shared is None else (self._shared, position, self._version, self._matches)
-        return await self._reads.read(key, partial(self._read_changes, position))
+    async def _read_on(self, state: FollowerState) -> int:
+        """Read the changes after what was sent, up to the last push and commit; the number of changes."""
+        position, state.version, state.matches = state.batch.position, self._watcher.version, self._watcher.matches
+        key = None if self._shared is None else (self._shared, position, state.version, state.matches)
+        state.batch = await self._reads.read(key, partial(self._read_changes, position))
+        return len(state.batch.changes)
+
+    def _on_news(self, state: FollowerState, on_sent: Callable[[int], None]) -> Callable[[asyncio.Future[None]], None]:
+        """What is called for news while the task waits: it is woken, unless the events can be sent without it."""
+        if self._write is None or self._shared is None or not is_enabled(FastPath.DIRECT_EVENTS):
+            return wake
+        return DirectEvents(
+            self._watcher,
+            self._reads,
+            state,
+            self._read_changes,
+            self._check_access,
+            self._write,
+            on_sent,
+            clause=self._clause,
+            shared=self._shared,
+        ).on_news
 
     async def events(
         self, *, heartbeat: float, timeout: float | None, request_id: str, on_sent: Callable[[int], None]
     ) -> AsyncIterator[bytes]:
         """Server-sent events, until `timeout` seconds without changes; `on_sent` is called with numbers of changes."""
-        batch = self._first
-        assert batch is not None
-        last_sent_at = last_change_at = time.monotonic()
-        yield encode_event("position", batch.position if self._since is None else self._since, b"{}")
-        unsent = len(batch.changes)
+        assert self._first is not None
+        now = time.monotonic()
+        state = FollowerState(self._first, self._version, self._matches, now, now)
+        self._first = None
+        on_news = self._on_news(state, on_sent)
+        yield encode_event("position", state.batch.position if self._since is None else self._since, b"{}")
+        unsent = len(state.batch.changes)
         try:
             while not self._watcher.closing:
                 # The token may have been revoked or expired since the connection began.
                 self._check_access()
                 if unsent:
-                    if batch.parts is None:
-                        async for part in self._reads.encode_parts(batch):
+                    if state.batch.parts is None:
+                        async for part in self._reads.encode_parts(state.batch):
                             yield part
                     else:
-                        for part in batch.parts:
+                        for part in state.batch.parts:
                             yield part
                     on_sent(unsent)
-                    last_sent_at = last_change_at = time.monotonic()
+                    state.note_sent()
                     unsent = 0
-                if batch.changes.due == 0.0:
+                if state.batch.changes.due == 0.0:
                     # The rest of an interrupted read: what follows it may be there already.
-                    batch = await self._read_on(batch.position)
-                    unsent = len(batch.changes)
+                    unsent = await self._read_on(state)
                     continue
                 now = time.monotonic()
-                if timeout is not None and last_change_at + timeout - now <= CLOCK_RESOLUTION:
+                if timeout is not None and state.last_change_at + timeout - now <= CLOCK_RESOLUTION:
                     return
-                if last_sent_at + heartbeat - now <= CLOCK_RESOLUTION:
+                if state.last_sent_at + heartbeat - now <= CLOCK_RESOLUTION:
                     yield b": still here\n\n"
-                    last_sent_at = now
-                end = last_sent_at + heartbeat
-                end = end if timeout is None else min(end, last_change_at + timeout)
-                due = batch.due
+                    state.last_sent_at = now
+                end = state.last_sent_at + heartbeat
+                end = end if timeout is None else min(end, state.last_change_at + timeout)
+                due = state.batch.due
                 end = end if due is None else min(end, max(due, now))
                 # At once if there was a push or a commit since the last read began.
-                has_news = await self._watcher.wait_for_news(self._version, end - now, self._clause, self._matches)
+                await self._watcher.wait_for_news(state.version, end - now, self._clause, state.matches, on_news)
                 is_due = due is not None and due - time.monotonic() <= CLOCK_RESOLUTION
-                if has_news or (is_due and not self._watcher.closing):
-                    batch = await self._read_on(batch.position)
-                    unsent = len(batch.changes)
+                has_news = self._watcher.has_news(state.version, self._clause, state.matches)
+                if (has_news or is_due) and not self._watcher.closing:
+                    unsent = await self._read_on(state)
         except TureenError as error:
             yield encode_event("error", None, orjson.dumps(error_body(error, request_id)))
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from functools import cached_property
 from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from tureen.service.connections import encode_chunk
 from tureen.service.deadlines import CLOCK_RESOLUTION
 from tureen.soup.feed import ChangeBatch
 
@@ -44,6 +46,11 @@ class SharedBatch:
         self.parts = tuple(encode(changes)) if is_small else None
         """The encoded changes; None if each follower encodes them by itself."""
 
+    @cached_property
+    def chunk(self) -> bytes:
+        """The encoded changes as a chunk of an HTTP response."""
+        return encode_chunk(b"".join(self.parts or ()))
+
     @property
     def due(self) -> float | None:
         """When time alone may change what is read; None if it does not."""
@@ -57,6 +64,8 @@ class SharedReads:
         """Read in threads by `run`."""
         self._run, self._encode, self._clock = run, encode, clock
         self._running: dict[Hashable, asyncio.Task[SharedBatch]] = {}
+        self._requested: dict[Hashable, list[Callable[[SharedBatch | None], None]]] = {}
+        """What is called when a running read ends."""
         self._read: WeakValueDictionary[Hashable, SharedBatch] = WeakValueDictionary()
 
     async def read(self, key: Hashable, read: Callable[[], ChangeBatch]) -> SharedBatch:
@@ -66,17 +75,36 @@ class SharedReads:
         """
         if key is None:
             return await self._run_read(read)
+        batch = self._find(key)
+        # A follower that is cancelled does not cancel the read of the others.
+        return batch if batch is not None else await asyncio.shield(self._start(key, read))
+
+    def request(
+        self, key: Hashable, read: Callable[[], ChangeBatch], then: Callable[[SharedBatch | None], None]
+    ) -> None:
+        """Read as `read` does, and call `then` with the changes; with None if they cannot be read."""
+        batch = self._find(key)
+        if batch is not None:
+            then(batch)
+            return
+        self._start(key, read)
+        self._requested.setdefault(key, []).append(then)
+
+    def _find(self, key: Hashable) -> SharedBatch | None:
+        """What was read, if somebody still has it."""
         batch = self._read.get(key)
         # Of answers that change as time passes, what was read a while ago is not what a follower wants now.
-        if batch is not None and (batch.due is None or self._clock() + CLOCK_RESOLUTION < batch.due):
-            return batch
+        is_current = batch is not None and (batch.due is None or self._clock() + CLOCK_RESOLUTION < batch.due)
+        return batch if is_current else None
+
+    def _start(self, key: Hashable, read: Callable[[], ChangeBatch]) -> asyncio.Task[SharedBatch]:
+        """The task that reads, which may be running already."""
         task = self._running.get(key)
         if task is None:
             task = asyncio.create_task(self._run_read(read))
             self._running[key] = task
             task.add_done_callback(lambda done: self._finish(key, done))
-        # A follower that is cancelled does not cancel the read of the others.
-        return await asyncio.shield(task)
+        return task
 
     async def encode_parts(self, batch: SharedBatch) -> AsyncIterator[bytes]:
         """Encode a batch in threads, for one follower."""
@@ -93,5 +121,8 @@ class SharedReads:
 
     def _finish(self, key: Hashable, task: asyncio.Task[SharedBatch]) -> None:
         del self._running[key]
-        if not task.cancelled() and task.exception() is None:
-            self._read[key] = task.result()
+        batch = None if task.cancelled() or task.exception() is not None else task.result()
+        if batch is not None:
+            self._read[key] = batch
+        for then in self._requested.pop(key, ()):
+            then(batch)

@@ -1,30 +1,31 @@
-"""Wakes many waiting tasks in groups, so that the event loop does other work between two groups.
+"""Makes many calls in groups, so that the event loop does other work between two groups.
 
-An event loop sends what tasks have written when all tasks that are ready have run. If thousands of followers became
-ready at once, the first would be sent its event when the last has written, and all other requests would wait.
+Each call wakes a waiting task, or writes an event for it. An event loop sends what was written when all tasks that are
+ready have run. If thousands of followers became ready at once, the first would be sent its event when the last has
+written, and all other requests would wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 WOKEN_AT_A_TIME = 32
-"""The number of tasks that are woken between two turns of other tasks; 32 followers take two milliseconds."""
+"""The number of calls between two turns of other tasks; 32 tasks that are woken take two milliseconds."""
 
 
 class WakeQueue:
-    """Waiting tasks that are to be woken, in order; used in one event loop."""
+    """Calls that are to be made, in order; used in one event loop."""
 
     def __init__(self) -> None:
         """Start with none."""
-        self._queued: deque[asyncio.Future[None]] = deque()
+        self._queued: deque[Callable[[], None]] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, waiters: Iterable[asyncio.Future[None]]) -> None:
-        """Wake these tasks after those that were added before."""
-        self._queued.extend(waiters)
+    def add(self, calls: Iterable[Callable[[], None]]) -> None:
+        """Make these calls after those that were added before."""
+        self._queued.extend(calls)
         if self._queued and (self._task is None or self._task.done()):
             self._wake_group()
             if self._queued:
@@ -32,18 +33,18 @@ class WakeQueue:
 
     async def _wake_groups(self) -> None:
         while self._queued:
-            # The tasks of the group before run first, and what they have written is sent.
+            # The tasks that the group before has woken run first, and what was written is sent.
             await asyncio.sleep(0)
             self._wake_group()
 
     def _wake_group(self) -> None:
         for _ in range(min(WOKEN_AT_A_TIME, len(self._queued))):
-            wake(self._queued.popleft())
+            self._queued.popleft()()
 
     def wake_all(self) -> None:
-        """Wake all of them now."""
+        """Make all calls now."""
         while self._queued:
-            wake(self._queued.popleft())
+            self._queued.popleft()()
 
 
 def wake(waiter: asyncio.Future[None]) -> None:

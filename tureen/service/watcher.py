@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from tureen.errors import EngineFailed, WaitTimeout
 from tureen.position import Position, PushPosition, parse_position
@@ -41,9 +42,9 @@ class ProgressWatcher:
         self.version = 0
         self.closing = False
         self.threads = SharedThreads()
-        self._waiters: dict[Hashable, dict[asyncio.Future[None], None]] = {}
-        """Those that wait for each clause, in order; by None, for any push or commit."""
-        self._queue = WakeQueue()
+        self._waiters: dict[Hashable, dict[asyncio.Future[None], Callable[[], None]]] = {}
+        """Those that wait for each clause, in order, and what is called for news; by None, for any push or commit."""
+        self.queue = WakeQueue()
         self._deadlines = Deadlines()
         self.matches = 0
         """How often new tuples were matched with the clauses of followers."""
@@ -98,7 +99,8 @@ class ProgressWatcher:
                 del self._followers[clause]
                 self._matched.pop(clause, None)
 
-    def _has_news(self, version: int, clause: Hashable, matches: int) -> bool:
+    def has_news(self, version: int, clause: Hashable, matches: int) -> bool:
+        """Whether there was a push or a commit after `version`; of a clause, tuples for it found after `matches`."""
         if clause is None:
             return self.version != version
         return max(self._matched.get(clause, 0), self._matched.get(None, 0)) > matches
@@ -108,21 +110,35 @@ class ProgressWatcher:
         woken = list(self._waiters) if clauses is None else [None, *clauses]
         groups = [(clause is not None, self._waiters.pop(clause, {})) for clause in woken]
         for _, waiters in sorted(groups, key=lambda group: (group[0], len(group[1]))):
-            self._queue.add(waiters)
+            self.queue.add(waiters.values())
 
-    async def wait_for_news(self, version: int, seconds: float, clause: Hashable = None, matches: int = 0) -> bool:
+    async def wait_for_news(
+        self,
+        version: int,
+        seconds: float,
+        clause: Hashable = None,
+        matches: int = 0,
+        on_news: Callable[[asyncio.Future[None]], None] = wake,
+    ) -> bool:
         """Wait for a push or a commit after `version`; False if there was none in time, or the server stops.
 
         With a clause, which must be one that is followed, wait for tuples that may satisfy it, found after `matches`.
+        For news, `on_news` is called with a future that ends the waiting. If it does not end it, it must call `stay`.
         """
-        if not self._has_news(version, clause, matches) and not self.closing:
+        if not self.has_news(version, clause, matches) and not self.closing:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.setdefault(clause, {})[waiter] = None
+            self.stay(waiter, clause, on_news)
             try:
                 await self._deadlines.wait(waiter, seconds)
             finally:
                 self._forget(waiter, clause)
-        return self._has_news(version, clause, matches) and not self.closing
+        return self.has_news(version, clause, matches) and not self.closing
+
+    def stay(
+        self, waiter: asyncio.Future[None], clause: Hashable, on_news: Callable[[asyncio.Future[None]], None]
+    ) -> None:
+        """Let a future wait for the next news of a clause."""
+        self._waiters.setdefault(clause, {})[waiter] = partial(on_news, waiter)
 
     def _forget(self, waiter: asyncio.Future[None], clause: Hashable) -> None:
         waiters = self._waiters.get(clause, {})
@@ -133,7 +149,7 @@ class ProgressWatcher:
     def close(self) -> None:
         """Stop polling and wake all waiting tasks."""
         self.closing = True
-        self._queue.wake_all()
+        self.queue.wake_all()
         for waiters in self._waiters.values():
             for waiter in waiters:
                 wake(waiter)

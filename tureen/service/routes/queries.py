@@ -19,6 +19,7 @@ from tureen.results.answer import Answer
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
 from tureen.service.bodies import JSON
+from tureen.service.connections import DIRECT_WRITE
 from tureen.service.error_responses import encode_json
 from tureen.service.event_stream import Follower
 from tureen.service.recent_values import accepted_age
@@ -326,7 +327,14 @@ async def follow(
         acquired.enter_context(service.watcher.following(clause))
         key = None if shared is None else (caller.principal, shared)
         follower = await Follower(
-            service.watcher, service.reads, read_changes, since, check_access, clause=clause, shared=key
+            service.watcher,
+            service.reads,
+            read_changes,
+            since,
+            check_access,
+            clause=clause,
+            shared=key,
+            write=request.scope.pop(DIRECT_WRITE, None),
         ).begin()
         held = acquired.pop_all()
 
