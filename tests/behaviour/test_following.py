@@ -131,7 +131,7 @@ def test_template_over_a_join(soup: AnySoup, trades: str, fresh: Names) -> None:
         ("A5.0", 7.0),
         ("late", 7.0),
     ]
-    assert spreads.explain()["matching"]["columns"] == [f"{trades}.sym", f"{quotes}.ask"]
+    assert spreads.explain()["matching"]["columns"] == ["t.sym", "q.ask"]
     assert [entry.get("stream") for entry in spreads[0].explain()["inputs"]] == [trades, quotes, None]
     spreads[1].unregister()
     assert (spreads.remove(where={"sym": "B"}), len(spreads)) == (2, 2)

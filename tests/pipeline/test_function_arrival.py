@@ -44,7 +44,7 @@ def test_functions_at_arrival(soup: tureen.Soup) -> None:
     assert list(plain.invoke()) == [{"c": 2 * TAIL_ROWS - 100}]
     for query in (odd, plain):
         assert query.explain()["tuples_by_path"] == {"published": 2 * TAIL_ROWS, "owed": 0, "lazy": 0, "tail": 0}
-    assert odd.explain()["functions"][0]["called_in"][0].startswith('factor 1 is_odd("n"), at arrival')
+    assert odd.explain()["functions"][0]["called_in"][0].startswith("factor 1 is_odd(n), at arrival")
     with pytest.raises(QueryFailed, match=r"was stopped\n.*\nthe call was ends_unless_77\(77\)"):
         endless.invoke()
     with pytest.raises(QueryFailed, match=r"was stopped\n.*\ndivides\(88\) raised ZeroDivisionError"):

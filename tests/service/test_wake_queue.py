@@ -57,6 +57,22 @@ def test_those_that_were_cancelled_are_skipped() -> None:
     asyncio.run(check())
 
 
+def test_first_calls_come_before_all_others() -> None:
+    async def check() -> list[str]:
+        queue, made = WakeQueue(), list[str]()
+        queue.add(partial(made.append, f"later {number}") for number in range(COUNT))
+        queue.add((partial(made.append, f"first {number}") for number in range(COUNT)), first=True)
+        while len(made) < 2 * COUNT:
+            await asyncio.sleep(0)
+        return made
+
+    made = asyncio.run(check())
+    firsts = [f"first {number}" for number in range(COUNT)]
+    assert made[:WOKEN_AT_A_TIME] == [f"later {number}" for number in range(WOKEN_AT_A_TIME)]
+    assert made[WOKEN_AT_A_TIME : WOKEN_AT_A_TIME + COUNT] == firsts
+    assert made[WOKEN_AT_A_TIME + COUNT :] == [f"later {number}" for number in range(WOKEN_AT_A_TIME, COUNT)]
+
+
 def test_all_are_woken_at_once_when_the_server_stops() -> None:
     async def check() -> None:
         queue = WakeQueue()

@@ -43,6 +43,18 @@ class FollowerState:
 class DirectEvents:
     """Sends the events of one follower while its task waits."""
 
+    __slots__ = (
+        "_check_access",
+        "_clause",
+        "_on_sent",
+        "_read_changes",
+        "_reads",
+        "_shared",
+        "_state",
+        "_watcher",
+        "_write",
+    )
+
     def __init__(
         self,
         watcher: ProgressWatcher,
@@ -74,8 +86,8 @@ class DirectEvents:
         self._reads.request(key, partial(self._read_changes, position), partial(self._queue, waiter, version, matches))
 
     def _queue(self, waiter: asyncio.Future[None], version: int, matches: int, batch: SharedBatch | None) -> None:
-        """Send a batch when it is this follower's turn."""
-        self._watcher.queue.add((partial(self._deliver, waiter, version, matches, batch),))
+        """Send a batch when it is this follower's turn, which comes before news of others is read."""
+        self._watcher.queue.add((partial(self._deliver, waiter, version, matches, batch),), first=True)
 
     def _deliver(self, waiter: asyncio.Future[None], version: int, matches: int, batch: SharedBatch | None) -> None:
         if waiter.done():

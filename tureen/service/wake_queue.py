@@ -14,37 +14,49 @@ from collections.abc import Callable, Iterable
 WOKEN_AT_A_TIME = 32
 """The number of calls between two turns of other tasks; 32 tasks that are woken take two milliseconds."""
 
+Call = Callable[[], None]
+
 
 class WakeQueue:
     """Calls that are to be made, in order; used in one event loop."""
 
     def __init__(self) -> None:
         """Start with none."""
-        self._queued: deque[Callable[[], None]] = deque()
+        self._first: deque[Call] = deque()
+        self._queued: deque[Call] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, calls: Iterable[Callable[[], None]]) -> None:
-        """Make these calls after those that were added before."""
-        self._queued.extend(calls)
-        if self._queued and (self._task is None or self._task.done()):
+    def add(self, calls: Iterable[Call], *, first: bool = False) -> None:
+        """Make these calls after those that were added before; with `first`, before all others."""
+        (self._first if first else self._queued).extend(calls)
+        if self._has_calls and (self._task is None or self._task.done()):
             self._wake_group()
-            if self._queued:
+            if self._has_calls:
                 self._task = asyncio.get_running_loop().create_task(self._wake_groups())
 
+    @property
+    def _has_calls(self) -> bool:
+        return bool(self._first or self._queued)
+
     async def _wake_groups(self) -> None:
-        while self._queued:
+        while self._has_calls:
             # The tasks that the group before has woken run first, and what was written is sent.
             await asyncio.sleep(0)
             self._wake_group()
 
     def _wake_group(self) -> None:
-        for _ in range(min(WOKEN_AT_A_TIME, len(self._queued))):
-            self._queued.popleft()()
+        for _ in range(WOKEN_AT_A_TIME):
+            if not self._has_calls:
+                return
+            self._make_next()
+
+    def _make_next(self) -> None:
+        (self._first or self._queued).popleft()()
 
     def wake_all(self) -> None:
         """Make all calls now."""
-        while self._queued:
-            self._queued.popleft()()
+        while self._has_calls:
+            self._make_next()
 
 
 def wake(waiter: asyncio.Future[None]) -> None:
