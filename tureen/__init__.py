@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from tureen.client.client import Client, connect
     from tureen.punctuation import Punctuation, Range
     from tureen.results.answer import Answer, Change
-    from tureen.soup.embedded import Soup, open
+    from tureen.soup.embedded import Soup
     from tureen.soup.integrity import Verification, backup, verify
     from tureen.soup.interface import AnySoup
+    from tureen.soup.opening import open
     from tureen.soup.standing import QueryTemplate, StandingQuery
     from tureen.why.explanation import ExplainedTuple, Explanation, Reason
 
@@ -58,12 +59,12 @@ _MODULES = {
     "Verification": "tureen.soup.integrity",
     "backup": "tureen.soup.integrity",
     "connect": "tureen.client.client",
-    "open": "tureen.soup.embedded",
+    "open": "tureen.soup.opening",
     "verify": "tureen.soup.integrity",
 }
 
 
-_ENGINE = ("tureen.soup.embedded", "tureen.soup.integrity")
+_ENGINE = ("tureen.soup.embedded", "tureen.soup.integrity", "tureen.soup.opening")
 """The modules that need the extra `engine`."""
 
 

@@ -24,7 +24,8 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.sweep import sweep
 from tureen.results.invoke import Invoker
 from tureen.schema import Schema
-from tureen.soup.feed import ChangeBatch, ChangeReader
+from tureen.soup.change_batches import ChangeBatch
+from tureen.soup.feed import ChangeReader
 from tureen.soup.templates import Templates
 from tureen.stems.intake import to_batch
 from tureen.testing.manual_engine import ManualEngine

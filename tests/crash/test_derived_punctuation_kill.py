@@ -10,7 +10,7 @@ import pytest
 from tests.crash.derived_pot import DerivedPot
 from tureen.position import BEGINNING, Position
 from tureen.punctuation import Punctuation
-from tureen.soup.feed import QueryChanges
+from tureen.soup.change_batches import QueryChanges
 from tureen.testing.manual_engine import ManualEngine
 
 POINTS = [

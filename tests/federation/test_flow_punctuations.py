@@ -20,7 +20,7 @@ from tureen.federation.neighbour import PeerInfo
 from tureen.position import BEGINNING, Position
 from tureen.pot.streams import note_declared
 from tureen.punctuation import Punctuation
-from tureen.soup.feed import QueryChanges
+from tureen.soup.change_batches import QueryChanges
 from tureen.soup.stream_derivation import derive_stream
 from tureen.testing.final_twin import Group
 from tureen.testing.manual_engine import ManualClock

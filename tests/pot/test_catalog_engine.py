@@ -8,7 +8,7 @@ from sqlalchemy import Connection, create_engine, literal, select
 
 from tureen.pot.catalog import Catalog
 from tureen.pot.catalog_engine import _compiled, create_missing_tables, missing_tables
-from tureen.pot.peer_tables import all_tables
+from tureen.pot.catalog_schema import all_tables
 
 
 def definitions(tx: Connection) -> set[tuple[str, str, str]]:

@@ -19,7 +19,7 @@ from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Mark, Position
 from tureen.pot.pot_progress import PotProgress
 from tureen.results import finish
-from tureen.soup.feed import QueryChanges
+from tureen.soup.change_batches import QueryChanges
 from tureen.soup.waiting import follow
 from tureen.testing.manual_engine import ManualEngine
 

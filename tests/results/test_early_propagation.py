@@ -12,7 +12,7 @@ from tureen.closed.rules import NO_RULES, Rules
 from tureen.position import Position
 from tureen.punctuation import Punctuation, Range
 from tureen.results.followed_joins import JoinFollower
-from tureen.soup.feed import QueryChanges
+from tureen.soup.change_batches import QueryChanges
 from tureen.testing.manual_engine import ManualEngine
 
 OPENED = datetime(2026, 1, 1, tzinfo=UTC)

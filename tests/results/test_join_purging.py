@@ -31,7 +31,7 @@ from tureen.punctuation import Punctuation, Range
 from tureen.results import join_operator, join_purging
 from tureen.results.answer import Change
 from tureen.results.followed_joins import JoinFollower
-from tureen.soup.feed import QueryChanges
+from tureen.soup.change_batches import QueryChanges
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
 from tureen.testing.punctuated_joins import JoinTwin, TwinInput

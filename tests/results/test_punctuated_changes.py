@@ -11,7 +11,7 @@ from tureen.closed.rules import Rules
 from tureen.position import BEGINNING, Position
 from tureen.punctuation import Punctuation, Range
 from tureen.results.answer import Change
-from tureen.soup.feed import QueryChanges
+from tureen.soup.change_batches import QueryChanges
 from tureen.testing.manual_engine import ManualEngine
 
 

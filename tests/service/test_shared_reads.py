@@ -15,7 +15,7 @@ from tureen.results.answer import Change
 from tureen.service import shared_reads
 from tureen.service.deadlines import CLOCK_RESOLUTION
 from tureen.service.shared_reads import Result, SharedBatch, SharedReads
-from tureen.soup.feed import ChangeBatch
+from tureen.soup.change_batches import ChangeBatch
 
 
 @dataclass

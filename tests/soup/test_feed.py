@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from tests.examples import example_settings
 from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Mark, Position, QueryKey
-from tureen.soup.feed import ChangeReader, FeedChanges
+from tureen.soup.feed import ChangeReader
+from tureen.soup.feed_parts import FeedChanges
 from tureen.soup.tables import Dimensions
 from tureen.soup.templates import Templates
 from tureen.testing.manual_engine import ManualEngine

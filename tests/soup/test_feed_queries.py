@@ -10,7 +10,8 @@ import pytest
 from tureen.position import BEGINNING
 from tureen.results import followed
 from tureen.results.invoke import Invoker
-from tureen.soup.feed import ChangeReader, FeedChanges
+from tureen.soup.feed import ChangeReader
+from tureen.soup.feed_parts import FeedChanges
 from tureen.soup.templates import Templates
 from tureen.testing.manual_engine import ManualEngine
 

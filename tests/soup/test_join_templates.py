@@ -16,9 +16,10 @@ from tureen.join import InnerJoin, JoinTree
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.joined_rows import JoinedRows
 from tureen.position import Position
-from tureen.pot.catalog_tables import query_inputs, template_part_ids
+from tureen.pot.catalog_tables import query_inputs
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
+from tureen.pot.template_tables import template_part_ids
 from tureen.results.template_matches import TemplateMatches
 from tureen.soup.tables import Dimensions
 from tureen.soup.templates import Templates

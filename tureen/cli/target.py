@@ -106,7 +106,7 @@ def open_target(target: Target, *, creates_pot: bool = False) -> AnySoup:
     if target.pot:
         with needs_extra("engine", "--pot"):
             from tureen.pot.catalog import exists, no_pot  # noqa: PLC0415
-            from tureen.soup.embedded import open  # noqa: PLC0415
+            from tureen.soup.opening import open  # noqa: PLC0415
 
         if not creates_pot and not exists(Path(target.pot)):
             raise no_pot(Path(target.pot))

@@ -11,23 +11,15 @@ from sqlalchemy import Connection, select
 from tureen.errors import DamagedFile, PotError
 from tureen.pipeline.repair import give_up_lost, repair, repair_joins
 from tureen.pot.catalog import Catalog
-from tureen.pot.catalog_tables import (
-    cells,
-    closed_files,
-    dimensions,
-    join_runs,
-    key_files,
-    query_runs,
-    runs,
-    template_parts,
-    templates,
-)
+from tureen.pot.catalog_tables import cells, closed_files, dimensions, query_runs, runs
 from tureen.pot.closed_files import give_up_closed
 from tureen.pot.damage import Damage, log, note_damage
 from tureen.pot.heads import acknowledged_ends, log_directory
+from tureen.pot.join_tables import join_runs, key_files
 from tureen.pot.log import scan
 from tureen.pot.parts import Parts
 from tureen.pot.streams import Stream, list_streams, stream_by_id
+from tureen.pot.template_tables import template_parts, templates
 from tureen.stems.run import Layout
 
 Progress = Callable[[int, int], None]

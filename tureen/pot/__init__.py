@@ -3,12 +3,12 @@
 Takes records, rows as bytes, and finished files. Holds them durably, in one directory.
 Gives transactions, the inbox, the lease. Does not know Spark, the language, or the contents of a run.
 
-* `catalog.py`, `catalog_tables.py`, `peer_tables.py`, `catalog_engine.py`, `connecting.py`, `commit_token.py`,
-  `digest.py`: the SQLite database
-* `relations.py`, `streams.py`, `derived_streams.py`, `stream_cache.py`, `tables.py`, `dropping.py`, `queries.py`,
-  `registered.py`,
-  `clauses.py`, `registering.py`, `templates.py`, `members.py`, `template_files.py`, `tokens.py`,
-  `functions.py`, `window_needs.py`, `status.py`: the objects in it
+* `catalog.py`, `catalog_engine.py`, `connecting.py`, `commit_token.py`, `digest.py`: the SQLite database
+* `catalog_schema.py`, `catalog_tables.py`, `template_tables.py`, `join_tables.py`, `peer_tables.py`: its tables
+* `relations.py`, `streams.py`, `derived_streams.py`, `stream_cache.py`, `tables.py`, `dropping.py`: streams and tables
+* `queries.py`, `registered.py`, `clauses.py`, `registering.py`, `window_needs.py`: standing queries
+* `templates.py`, `members.py`, `template_files.py`: templates
+* `tokens.py`, `functions.py`: tokens and user functions; `status.py`: everything as users see it
 * `peers.py`, `links.py`, `held_flows.py`, `home_progress.py`: other servers, and how far their streams are received
 * `runs.py`, `query_runs.py`, `kept_joins.py`, `key_files.py`: the files that commits name; `needed_keys.py`: the key
   indexes that they have

@@ -17,9 +17,9 @@ from sqlalchemy.pool import QueuePool
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 from sqlalchemy.util import LRUCache
 
-from tureen.pot.catalog_tables import TRIGGER_STATEMENTS, queries
+from tureen.pot.catalog_schema import TRIGGER_STATEMENTS, all_tables
+from tureen.pot.catalog_tables import queries
 from tureen.pot.connecting import connect
-from tureen.pot.peer_tables import all_tables
 
 _URL = make_url("sqlite://")
 

@@ -1,4 +1,4 @@
-"""The catalog's tables.
+"""The catalog's tables, but those of templates, joins and peers; `catalog_schema.py` has all of them.
 
 Every commit takes the next `seq`. A run's `matched_seq` is the commit up to which the eager clauses have been matched
 with it: a clause with a larger seq is *owed* by that run (docs/decisions/0001). A clause has a `number` while it is
@@ -44,7 +44,7 @@ standing = Table(
     "standing",
     metadata,
     Column("id", Integer, primary_key=True),
-    # Increased by triggers whenever a standing query is changed or unregistered: see `_TRIGGERS`.
+    # Increased by triggers whenever a standing query is changed or unregistered: see `catalog_schema.py`.
     Column("version", BigInteger, nullable=False),
 )
 
@@ -178,68 +178,6 @@ query_inputs = Table(
     sqlite_with_rowid=False,
 )
 
-templates = Table(
-    "templates",
-    metadata,
-    Column("id", String, primary_key=True),
-    Column("owner", String, nullable=False),
-    Column("shared", Boolean, nullable=False, default=False),
-    Column("name", String),
-    Column("name_key", String),
-    Column("sql", Text, nullable=False),
-    Column("shape", String, nullable=False, index=True),
-    Column("language", String, nullable=False, default="sql", server_default="sql"),
-    Column("columns", Text, nullable=False),
-    Column("path", String, nullable=False, unique=True),
-    Column("rows", BigInteger, nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("registered_at", BigInteger, nullable=False),
-    UniqueConstraint("owner", "name_key"),
-)
-
-template_heads = Table(
-    "template_heads",
-    metadata,
-    # What changes of a template when rows of parameters are added or removed; optional for one that never changed.
-    Column("template_id", String, primary_key=True),
-    # The number that the next row takes; numbers are never reused.
-    Column("next_number", BigInteger, nullable=False),
-    Column("version", BigInteger, nullable=False, default=0),
-    # The column of the parameters that is returned with each change.
-    Column("label", String),
-)
-
-template_parts = Table(
-    "template_parts",
-    metadata,
-    # Files with rows that were added later; the first rows are in the template's own file.
-    Column("id", Integer, primary_key=True),
-    Column("template_id", String, nullable=False, index=True),
-    Column("path", String, nullable=False, unique=True),
-    Column("rows", BigInteger, nullable=False),
-    # The first tuple of the template's first stream that its newest rows are matched with.
-    Column("first_id", BigInteger, nullable=False),
-    sqlite_autoincrement=True,
-)
-
-template_part_ids = Table(
-    "template_part_ids",
-    metadata,
-    # Of a template over several streams, what `template_parts.first_id` is for its first stream.
-    Column("path", String, primary_key=True),
-    Column("stream_id", Integer, primary_key=True),
-    Column("template_id", String, nullable=False, index=True),
-    Column("first_id", BigInteger, nullable=False),
-)
-
-gone_members = Table(
-    "gone_members",
-    metadata,
-    # The queries of a template that were unregistered, and whose rows are still in its files.
-    Column("template_id", String, primary_key=True),
-    Column("number", BigInteger, primary_key=True),
-)
-
 reserved_ids = Table(
     "reserved_ids",
     metadata,
@@ -295,67 +233,6 @@ query_runs = Table(
     Column("clauses", Integer, nullable=False),
     Column("dead", Integer, nullable=False, default=0),
     Index("query_runs_of_stream", "stream_id", "first"),
-    sqlite_autoincrement=True,
-)
-
-joins = Table(
-    "joins",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    # Its streams and comparisons: see `tureen.stream_join.StreamJoin`.
-    Column("key", Text, nullable=False, unique=True),
-    # Whether the engine chose to keep its results for the queries that leave it to the engine.
-    Column("chosen", Boolean, nullable=False, default=False),
-    # For each of its streams the tuple id up to which its results are in join runs, as a list in JSON.
-    Column("progress", Text, nullable=False),
-    # The greatest difference between the times of tuples that are joined in these runs; NULL if it has no limit.
-    Column("reach", BigInteger),
-    # Why its results are not kept.
-    Column("refused", Text),
-    sqlite_autoincrement=True,
-)
-
-query_joins = Table(
-    "query_joins",
-    metadata,
-    # The queries that contain a join, unless they are to be evaluated when they are invoked.
-    Column("query_id", String, primary_key=True),
-    Column("join_id", ForeignKey("joins.id"), nullable=False, index=True),
-    Column("eager", Boolean),
-    Column("reach", BigInteger),
-)
-
-join_runs = Table(
-    "join_runs",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("join_id", ForeignKey("joins.id"), nullable=False, index=True),
-    Column("path", String, nullable=False, unique=True),
-    Column("rows", BigInteger, nullable=False),
-    Column("bytes", BigInteger, nullable=False),
-    # The greatest tuple id of each stream, as a list in JSON: once such a tuple is dropped, so is the run.
-    Column("last_ids", Text, nullable=False),
-    sqlite_autoincrement=True,
-)
-
-needed_keys = Table(
-    "needed_keys",
-    metadata,
-    # The columns by which standing joins find tuples of a stream, with their domains, as a list in JSON: new runs have
-    # an index by them (docs/decisions/0038).
-    Column("stream_id", Integer, primary_key=True),
-    Column("columns", Text, primary_key=True),
-)
-
-key_files = Table(
-    "key_files",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
-    # As in `needed_keys`: a run that was written before its stream needed an index by them has it in a file of its own.
-    Column("columns", Text, nullable=False),
-    Column("path", String, nullable=False, unique=True),
-    Column("bytes", BigInteger, nullable=False),
     sqlite_autoincrement=True,
 )
 
@@ -444,6 +321,7 @@ expiring = Table(
     Column("stream_id", Integer, nullable=False),
     Column("since", BigInteger, nullable=False),
 )
+
 garbage = Table(
     "garbage",
     metadata,
@@ -473,27 +351,3 @@ damage = Table(
     Column("lost", Boolean, nullable=False),
     Column("noticed_at", BigInteger, nullable=False),
 )
-
-
-_TRIGGERS = {
-    "query_changed": "UPDATE ON queries",
-    "query_gone": "DELETE ON queries",
-    "clause_changed": "UPDATE OF number, error ON clauses WHEN (OLD.number, OLD.error) IS NOT (NEW.number, NEW.error)",
-    "template_changed": "UPDATE ON templates",
-    "template_gone": "DELETE ON templates",
-    "member_gone": "INSERT ON gone_members",
-    "members_changed": "UPDATE ON template_heads",
-}
-"""The changes that invalidate a reader's cache of standing queries, by the name of the trigger that counts them.
-
-New queries are not among them: no cache can hold them, so registrations do not invalidate the others.
-"""
-
-TRIGGER_STATEMENTS = (
-    "INSERT OR IGNORE INTO standing (id, version) VALUES (1, 0)",
-    *(
-        f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {change} BEGIN UPDATE standing SET version = version + 1; END"
-        for name, change in _TRIGGERS.items()
-    ),
-)
-"""Create the triggers, and the row that they count in, unless they exist."""

@@ -11,18 +11,9 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tureen.errors import DamagedFile
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.pot.catalog_tables import (
-    cells,
-    closed_files,
-    damage,
-    dimensions,
-    join_runs,
-    key_files,
-    query_runs,
-    runs,
-    template_parts,
-    templates,
-)
+from tureen.pot.catalog_tables import cells, closed_files, damage, dimensions, query_runs, runs
+from tureen.pot.join_tables import join_runs, key_files
+from tureen.pot.template_tables import template_parts, templates
 
 log = logging.getLogger("tureen")
 

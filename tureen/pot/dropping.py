@@ -8,19 +8,10 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, true
 
 from tureen.errors import DependentStreams
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import (
-    garbage,
-    gone_members,
-    queries,
-    query_inputs,
-    query_joins,
-    streams,
-    template_heads,
-    template_part_ids,
-    template_parts,
-    templates,
-)
+from tureen.pot.catalog_tables import garbage, queries, query_inputs, streams
 from tureen.pot.clauses import release_clauses
+from tureen.pot.join_tables import query_joins
+from tureen.pot.template_tables import gone_members, template_heads, template_part_ids, template_parts, templates
 
 
 def drop_queries(tx: Connection, over: ColumnElement[bool], releasing: ColumnElement[bool] | None = None) -> None:

@@ -11,8 +11,9 @@ from sqlalchemy import Connection, delete, func, insert, select
 from tureen.errors import DuplicateName, FunctionInUse, UnknownFunction, nearest
 from tureen.functions.user_function import UserFunction, function_key
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import functions, queries, streams, templates
+from tureen.pot.catalog_tables import functions, queries, streams
 from tureen.pot.registered import DERIVED
+from tureen.pot.template_tables import templates
 
 Calls = Callable[[str, str], bool]
 """Whether the SQL of a query calls the function of a name."""

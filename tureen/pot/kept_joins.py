@@ -22,7 +22,8 @@ from tureen.errors import PotError
 from tureen.join_parts import sub_joins_of
 from tureen.plan_hint import BUSHY, LEFT_DEEP
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import garbage, join_runs, joins, queries, query_joins
+from tureen.pot.catalog_tables import garbage, queries
+from tureen.pot.join_tables import join_runs, joins, query_joins
 from tureen.query import Query
 from tureen.stream_join import StreamJoin, is_within, stream_join_of
 

@@ -9,7 +9,8 @@ from sqlalchemy import Connection, delete, insert, select
 
 from tureen.keys import KeyColumns
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import garbage, key_files, runs
+from tureen.pot.catalog_tables import garbage, runs
+from tureen.pot.join_tables import key_files
 from tureen.pot.needed_keys import StreamKeys, columns_of_text, text_of_columns
 
 

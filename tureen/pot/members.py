@@ -21,17 +21,11 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from tureen.handle import member_handle, parse_member
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import (
-    garbage,
-    gone_members,
-    template_heads,
-    template_part_ids,
-    template_parts,
-    templates,
-)
+from tureen.pot.catalog_tables import garbage
 from tureen.pot.queries import find_query, unknown
 from tureen.pot.registered import MemberValues, Registered
 from tureen.pot.tablefile import read_table
+from tureen.pot.template_tables import gone_members, template_heads, template_part_ids, template_parts, templates
 from tureen.pot.templates import Template, find_template
 from tureen.schema import Schema
 

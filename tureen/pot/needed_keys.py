@@ -8,7 +8,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, delete, insert, select
 
 from tureen.keys import KeyColumns
-from tureen.pot.catalog_tables import needed_keys
+from tureen.pot.join_tables import needed_keys
 
 StreamKeys = tuple[int, KeyColumns]
 """A stream, by its id, and a list of its columns."""

@@ -49,6 +49,3 @@ held_flows = Table(
     Column("stream_id", Integer, nullable=False),
     Column("leased_until", BigInteger, nullable=False),
 )
-
-all_tables = metadata
-"""The catalog's tables, these included."""

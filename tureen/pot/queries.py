@@ -19,8 +19,9 @@ from tureen.handle import is_handle, new_handle
 from tureen.plan_hint import PlanHint
 from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import clauses, queries, query_inputs, query_joins, standing
+from tureen.pot.catalog_tables import clauses, queries, query_inputs, standing
 from tureen.pot.clauses import ClauseReference, hold_clauses
+from tureen.pot.join_tables import query_joins
 from tureen.pot.kept_joins import hold_joins
 from tureen.pot.registered import DERIVED, LOCAL, Registered, RegisteredInput, Registration, Unregistration
 from tureen.predicate import dump_clause

@@ -12,9 +12,10 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from tureen.closed.section import json_text
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import cells, expiring, garbage, key_files, rejected, runs, sinks, streams
+from tureen.pot.catalog_tables import cells, expiring, garbage, rejected, runs, sinks, streams
 from tureen.pot.clauses import fail_clauses
 from tureen.pot.damage import note_damage
+from tureen.pot.join_tables import key_files
 from tureen.pot.key_files import KeyFile, key_files_of_runs
 
 KEEP_REJECTED = 10_000

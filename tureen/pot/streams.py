@@ -18,8 +18,6 @@ from tureen.pot.catalog_tables import (
     closed_files,
     dimensions,
     expiring,
-    key_files,
-    needed_keys,
     push_keys,
     query_inputs,
     query_runs,
@@ -32,6 +30,7 @@ from tureen.pot.catalog_tables import (
 )
 from tureen.pot.dropping import check_underived, discard, drop_queries
 from tureen.pot.home_progress import home_time, latest
+from tureen.pot.join_tables import key_files, needed_keys
 from tureen.pot.peer_tables import held_flows, links, shares
 from tureen.retention import NEEDED, Retain
 from tureen.schema import Schema, name_key

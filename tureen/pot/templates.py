@@ -15,17 +15,10 @@ from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_,
 
 from tureen.errors import UnknownQuery
 from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.catalog_tables import (
-    garbage,
-    gone_members,
-    query_inputs,
-    template_heads,
-    template_part_ids,
-    template_parts,
-    templates,
-)
+from tureen.pot.catalog_tables import garbage, query_inputs
 from tureen.pot.queries import check_free
 from tureen.pot.registered import LOCAL, RegisteredInput
+from tureen.pot.template_tables import gone_members, template_heads, template_part_ids, template_parts, templates
 from tureen.query import RelationKind
 from tureen.schema import Schema, name_key
 

@@ -19,7 +19,7 @@ from tureen.service.rendering import plain_pattern, plain_row
 from tureen.service.shared_reads import SharedBatch, SharedReads
 from tureen.service.wake_queue import wake
 from tureen.service.watcher import ProgressWatcher
-from tureen.soup.feed import ChangeBatch
+from tureen.soup.change_batches import ChangeBatch
 
 MAX_EVENTS = 512
 """The most events that are encoded at a time, before other threads get a turn."""

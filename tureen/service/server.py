@@ -30,7 +30,7 @@ from tureen.service.logs import set_up_logging
 from tureen.service.settings import Settings
 from tureen.service.state import Service
 from tureen.soup.embedded import Soup
-from tureen.soup.embedded import open as open_pot
+from tureen.soup.opening import open as open_pot
 from tureen.soup.served_soup import ServedSoup
 
 log = logging.getLogger("tureen")

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from tureen.service.connections import encode_chunk
 from tureen.service.deadlines import CLOCK_RESOLUTION
-from tureen.soup.feed import ChangeBatch
+from tureen.soup.change_batches import ChangeBatch
 
 Result = TypeVar("Result")
 

@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,8 +20,6 @@ from tureen.arguments import (
     check_language,
     check_moment,
     check_name,
-    check_path,
-    check_positive,
     check_schema,
     check_stream,
     check_text,
@@ -34,29 +30,22 @@ from tureen.arguments import (
 from tureen.closed.declaring import check_rules
 from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownStream, UnknownTable
-from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of
-from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.language import parse_duration, parse_retention
 from tureen.language.text.statements import parse_statement
-from tureen.pipeline.priority import check_nice
-from tureen.pipeline.spark_settings import check_spark
-from tureen.position import BEGINNING, Pushed
-from tureen.pot.catalog import micros_now
-from tureen.pot.derived_streams import texts_of_queries
-from tureen.pot.gates import closed_summary
+from tureen.position import Pushed
 from tureen.pot.peers import Peer
-from tureen.pot.pending_rejections import all_rejected, pending_rejected
+from tureen.pot.pending_rejections import all_rejected
 from tureen.pot.registered import LOCAL
-from tureen.pot.status import InboxEnd, describe_query, describe_stream, describe_template, pot_status
-from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, visible_streams
+from tureen.pot.status import describe_query, describe_template
+from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.results.answer import Answer, Change
-from tureen.routing_policies import ROUTING_POLICIES, check_routing
 from tureen.schema import Schema
 from tureen.soup.embedded_calls import EmbeddedCalls
 from tureen.soup.interface import AnyPunctuation, AnySoup, Outcome, Positions
 from tureen.soup.open_pot import OpenPot
 from tureen.soup.pushing import check_pushable, push_rows
+from tureen.soup.soup_status import described_streams, empty_status, soup_status
 from tureen.soup.standing import QueryTemplate, StandingQuery, standing_query
 from tureen.soup.statement_runner import run_statement
 from tureen.soup.stream_derivation import derive_stream
@@ -64,57 +53,9 @@ from tureen.soup.xml_pushing import BATCH_ROWS, push_xml
 from tureen.window import from_micros, to_micros
 
 if TYPE_CHECKING:
-    from importlib import metadata
-
     from tureen.federation import listing
 else:
-    metadata = DeferredModule("importlib.metadata")
     listing = DeferredModule("tureen.federation.listing")
-
-
-@cache
-def _version() -> str:
-    """The installed version; reading it takes a fifth of the time of a status."""
-    return metadata.version("tureen")
-
-
-def open(  # noqa: A001 - the name people expect
-    path: str | os.PathLike[str],
-    *,
-    mode: str = "auto",
-    master: str = "local[*]",
-    nice: int = 0,
-    spark: Mapping[str, Any] | None = None,
-    max_joined_rows: int = DEFAULT_LIMITS.rows,
-    max_join_pairs: int = DEFAULT_LIMITS.candidates,
-    routing: str = ROUTING_POLICIES[0],
-    clock: Callable[[], int] = micros_now,
-) -> Soup:
-    """Open a pot: a directory, which is created if it does not exist.
-
-    `mode="auto"` opens the pot for reading, and for writing at the first call that needs it; `"write"` acquires the
-    lease and starts Spark immediately, in the background; `"read"` never writes. `nice` lowers the scheduling priority
-    of Spark, as the command `nice` does. `spark` is configuration of Spark, such as the packages of a source; if this
-    process already has a Spark session, that session must have the same settings. An answer fails if it would have more
-    than `max_joined_rows` rows of a join, or examine more than `max_join_pairs` pairs of rows. `routing` decides in
-    which order new tuples of followed joins are joined: by "tickets", which adapts to the data, "random" or "fixed".
-    `clock` returns NOW in microseconds, for tests.
-    """
-    settings, location = check_spark(spark), check_path(path).absolute()
-    limits = JoinLimits(
-        check_positive(max_joined_rows, "max_joined_rows"), check_positive(max_join_pairs, "max_join_pairs")
-    )
-    pot = OpenPot(
-        location,
-        mode=mode,
-        master=master,
-        nice=check_nice(nice),
-        clock=clock,
-        spark=settings,
-        join_limits=limits,
-        routing=check_routing(routing),
-    )
-    return Soup(pot)
 
 
 class Soup(AnySoup):
@@ -196,24 +137,7 @@ class Soup(AnySoup):
         engine.notice()
 
     def streams(self) -> list[dict[str, Any]]:
-        if not self._pot.exists():
-            return []
-        errors = self._pot.source_errors()
-        with self._pot.catalog.read() as tx:
-            texts = texts_of_queries(tx)
-            streams = visible_streams(tx)
-        return [
-            describe_stream(stream, errors.get(stream.id), texts.get(stream.query_id or ""), self._closed(stream))
-            for stream in streams
-        ]
-
-    def _closed(self, stream: Stream) -> dict[str, Any] | None:
-        """What is closed in a stream, in numbers; None if nothing can be."""
-        if not (stream.checked_rules or stream.punctuated):
-            return None
-        running = self._pot.running
-        known = None if running is None else running.inbox.closed(stream.id)
-        return known or closed_summary(self._pot.catalog, stream)
+        return described_streams(self._pot) if self._pot.exists() else []
 
     def push(
         self,
@@ -407,38 +331,7 @@ class Soup(AnySoup):
         self._pot.wait(position, check_timeout(timeout))
 
     def status(self) -> dict[str, Any]:
-        if not self._pot.exists():
-            empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": [], "position": BEGINNING}
-            empty["functions"] = asdict(costs.total())
-            return {**empty, "engine": "none", "error": None, "version": _version()}
-        snapshot = self._pot.components.invoker.snapshot()
-        ends = {
-            stream: InboxEnd(state.pending.end, state.pending.rows_after) for stream, state in snapshot.streams.items()
-        }
-        with self._pot.catalog.read() as tx:
-            errors, held = self._pot.source_errors(), self._pot.held_runs()
-            status = pot_status(tx, ends, snapshot.pushes, errors, held)
-            streams = visible_streams(tx)
-        for stream in streams:
-            status["streams"][stream.name]["closed"] = self._closed(stream)
-            status["streams"][stream.name]["rejected"] += len(pending_rejected(self._pot.catalog, stream))
-        for stream_id, progress in self._pot.derived_progress().items():
-            state = snapshot.streams.get(stream_id)
-            # It may have been dropped since the snapshot.
-            entry = None if state is None else status["streams"].get(state.stream.name)
-            if entry is not None:
-                entry["rows_per_second"] = progress.rows_per_second
-                if progress.next_ids is not None:
-                    inputs = [(snapshot.streams[number], next_id) for number, next_id in progress.next_ids.items()]
-                    entry["unread_tuples"] = sum(max(0, source.stream.next_id - next_id) for source, next_id in inputs)
-        return {
-            **status,
-            **({} if self._pot.federation is None else listing.federation_status(self._pot.federation)),
-            "functions": asdict(costs.total()),
-            "engine": self._pot.state(),
-            "error": self._pot.engine_error(),
-            "version": _version(),
-        }
+        return soup_status(self._pot) if self._pot.exists() else empty_status()
 
     def start(self, *, wait: float | None = None) -> None:
         """Acquire the lease and start Spark; with `wait`, return when it runs or after that number of seconds."""

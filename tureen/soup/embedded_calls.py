@@ -15,7 +15,8 @@ from tureen.pot.members import Members
 from tureen.pot.registered import Registered
 from tureen.results.answer import Answer, Change
 from tureen.results.followers import Followers, News
-from tureen.soup.feed import ChangeBatch, ChangeReader, FeedFollower, QueryFollower
+from tureen.soup.change_batches import ChangeBatch
+from tureen.soup.feed import ChangeReader, FeedFollower, QueryFollower
 from tureen.soup.group_batches import GroupReader
 from tureen.soup.open_pot import OpenPot
 from tureen.soup.standing import Following

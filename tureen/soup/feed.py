@@ -7,199 +7,29 @@ Reading changes never waits. A follower reads again after the next push or commi
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from tureen.arguments import check_text
-from tureen.closed.pattern_values import punctuation_of
 from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream, Unsupported
 from tureen.position import BEGINNING, Mark, Position, QueryKey
 from tureen.pot.catalog import Catalog
-from tureen.results.answer import Change, stored_template
 from tureen.results.changes import NewRows
 from tureen.results.followers import Follower
 from tureen.results.group_changes import GroupChanges
 from tureen.results.invoke import Invoker
 from tureen.results.join_changes import NewJoinedRows
-from tureen.results.output_patterns import PlacedOutput
-from tureen.results.template_matches import TemplateMatches
-from tureen.schema import type_of_arrow
-from tureen.soup.feed_groups import FeedGroups, ReadBetween, read_groups, read_rest, since_of
+from tureen.soup.change_batches import ChangeBatch, QueryChanges, TemplateChanges
+from tureen.soup.feed_groups import ReadBetween, read_groups, read_rest, since_of
+from tureen.soup.feed_parts import FeedChanges, FeedPart, FeedRow, unread_parts
 from tureen.soup.feed_queries import FeedQueries, Followed
 from tureen.soup.group_batches import ALL_CHANGES, GroupBatch, GroupReader, ReadGroups
 from tureen.soup.templates import Templates
 from tureen.xml_template import Part
-
-SLICE = 1024
-"""The number of rows that are converted to Python objects at a time."""
-
-
-class ChangeBatch(Protocol):
-    """Changes since a position, and the position after all of them."""
-
-    def __len__(self) -> int:
-        """The number of changes."""
-
-    def __iter__(self) -> Iterator[Change]:
-        """The changes, in order of arrival."""
-
-    def position(self) -> str:
-        """The position after all of them."""
-
-    @property
-    def due(self) -> float | None:
-        """After how many seconds time alone may change the answers; None if it does not."""
-
-
-@dataclass(frozen=True)
-class QueryChanges:
-    """The rows that joined one query's answer, and its punctuations if they were read."""
-
-    handle: str
-    new: NewRows | NewJoinedRows
-
-    def __len__(self) -> int:
-        """The number of changes."""
-        return len(self.new) + len(self.new.punctuations)
-
-    def position(self) -> str:
-        """The position after all of them."""
-        return self.new.position()
-
-    @property
-    def due(self) -> float | None:
-        """None: time alone makes no change."""
-        return None
-
-    def __iter__(self) -> Iterator[Change]:
-        """The rows and punctuations, in order of arrival."""
-        placed, template = deque(self.new.punctuations), stored_template(self.new.rows.schema)
-        for start in range(0, len(self.new), SLICE):
-            for index, row in enumerate(self.new.rows.slice(start, SLICE).to_pylist(), start):
-                while placed and placed[0].at <= index:
-                    yield self._punctuation(placed.popleft())
-                yield Change(self.handle, row, self.new.position(index), template=template)
-        yield from map(self._punctuation, placed)
-
-    def _punctuation(self, placed: PlacedOutput) -> Change:
-        fields = self.new.rows.schema
-        types = {name: type_of_arrow(fields.field(name).type) for name, _ in placed.pattern.columns}
-        punctuation = punctuation_of(placed.pattern, {name: each for name, each in types.items() if each is not None})
-        position = self.new.position_after(placed)
-        return Change(self.handle, None, position, kind="punctuation", punctuation=punctuation)
-
-
-@dataclass(frozen=True)
-class TemplateChanges:
-    """The rows that joined the answers of a template's queries."""
-
-    matches: TemplateMatches
-
-    def __len__(self) -> int:
-        """The number of changes."""
-        return len(self.matches)
-
-    def position(self) -> str:
-        """The position after all of them."""
-        return self.matches.position()
-
-    @property
-    def due(self) -> float | None:
-        """None: time alone makes no change."""
-        return None
-
-    def __iter__(self) -> Iterator[Change]:
-        """The rows, in order of arrival and for one row in the order of the queries."""
-        matches = self.matches
-        for start in range(0, len(self), SLICE):
-            rows = matches.rows.slice(start, SLICE).to_pylist()
-            for index, row in enumerate(rows, start):
-                key = QueryKey(matches.template, int(matches.numbers[index]))
-                yield Change(str(key), row, matches.position(index), matches.labels[index])
-
-
-class FeedRow(NamedTuple):
-    """A row that joined an answer because a tuple arrived."""
-
-    tuple_id: int
-    joined: int
-    """The number of a joined row among those of the tuple in one query, from 1 on; 0 for a query over one stream."""
-    key: QueryKey
-    row: dict[str, object]
-    label: str | int | None = None
-
-    @property
-    def order(self) -> tuple[int, int, QueryKey]:
-        """The place in a feed: of a tuple, rows of queries over one stream, then first joined rows, and so on."""
-        return self.tuple_id, self.joined, self.key
-
-
-class FeedPart(NamedTuple):
-    """The changes that new tuples of one stream make, with the tuples of others before their marks."""
-
-    stream: int
-    end: int
-    """The tuple of the stream before which this part ends."""
-    marks: Mapping[int, Mark]
-    """How far each stream was read before."""
-    rows: Sequence[FeedRow] = ()
-
-    @property
-    def first(self) -> int:
-        """The tuple of the stream at which this part begins."""
-        return self.marks[self.stream].next_id
-
-    def is_read(self, entry: FeedRow) -> bool:
-        """Whether a row was read before: its tuple is the first one, and its mark is not before the row."""
-        mark = self.marks[self.stream]
-        return entry.order <= (mark.next_id, mark.rows, mark.after)
-
-
-@dataclass(frozen=True)
-class FeedChanges:
-    """The rows that joined any of the answers, stream by stream."""
-
-    end: Position
-    parts: Sequence[FeedPart] = ()
-    groups: FeedGroups | None = None
-    """None if no query has groups."""
-    templates: Mapping[str, Part] = field(default_factory=dict)
-    """What renders the rows of queries in WXQuery as XML, by their handles."""
-
-    def __len__(self) -> int:
-        """The number of changes."""
-        return sum(len(part.rows) for part in self.parts) + (0 if self.groups is None else len(self.groups))
-
-    def position(self) -> str:
-        """The position after all of them."""
-        return str(self.end)
-
-    @property
-    def due(self) -> float | None:
-        """After how many seconds time alone may change groups; None if it does not."""
-        return None if self.groups is None else self.groups.due
-
-    def __iter__(self) -> Iterator[Change]:
-        """The rows: of each stream in order of arrival, and of one tuple in the order of `FeedRow`; then groups."""
-        unread = None if self.groups is None else self.groups.unread
-        place = replace(self.end, unread=unread)
-        for part in self.parts:
-            marks, rows = dict(part.marks), part.rows
-            for index, entry in enumerate(rows):
-                more = index + 1 < len(rows) and rows[index + 1].tuple_id == entry.tuple_id
-                mark = Mark(entry.tuple_id, entry.key, entry.joined) if more else Mark(entry.tuple_id + 1)
-                marks[part.stream] = mark
-                query, position = str(entry.key), str(replace(place, marks=marks))
-                yield Change(query, entry.row, position, entry.label, template=self.templates.get(query))
-        for change in self.groups or ():
-            template = self.templates.get(change.query)
-            yield change if template is None else replace(change, template=template)
 
 
 class QueryFollower:
@@ -331,7 +161,7 @@ class ChangeReader:
                 return FeedChanges(position, (), rest, self._xml_templates(followed))
         # All of a stream is new that the position does not name: it was created later.
         before = {stream: position.marks.get(stream, Mark(0)) for stream in snapshot.streams}
-        parts = list(_parts(before, {stream: mark.next_id for stream, mark in end.marks.items()}))
+        parts = list(unread_parts(before, {stream: mark.next_id for stream, mark in end.marks.items()}))
         groups = (
             read_groups(with_groups, _groups_since(position), end, self._read_groups(followed)) if with_groups else None
         )
@@ -387,23 +217,6 @@ class ChangeReader:
         ids, joined = new.tuple_ids(part.stream)[indexes].tolist(), new.row_numbers[indexes].tolist()
         keys = [QueryKey(followed.handle, number) for number in numbers]
         yield from map(FeedRow, ids, joined, keys, rows.to_pylist(), labels)
-
-
-def _parts(before: Mapping[int, Mark], ends: Mapping[int, int]) -> Iterator[FeedPart]:
-    """The parts of a feed between marks and ends, without rows.
-
-    First the rest of a tuple of which some changes were read, because its joined rows are counted with the marks of
-    then; after that stream by stream, each with all tuples of those before it.
-    """
-    marks = dict(before)
-    for stream, mark in sorted(before.items()):
-        if mark.is_within and mark.next_id < ends[stream]:
-            yield FeedPart(stream, mark.next_id + 1, dict(marks))
-            marks[stream] = Mark(mark.next_id + 1)
-    for stream, end in sorted(ends.items()):
-        if end > marks[stream].next_id:
-            yield FeedPart(stream, end, dict(marks))
-            marks[stream] = Mark(end)
 
 
 def _groups_since(position: Position) -> Position:

@@ -48,7 +48,7 @@ from tureen.service.routes.responses import (
     visible_plan,
 )
 from tureen.service.shared_answers import AnswerKey
-from tureen.soup.feed import ChangeBatch
+from tureen.soup.change_batches import ChangeBatch
 from tureen.soup.group_batches import GroupReader
 from tureen.soup.turns import change_choice
 from tureen.why.explanation import DEFAULT_LIMIT, MAX_LIMIT

@@ -30,7 +30,7 @@ from tureen.service.routes.parameters import (
 )
 from tureen.service.routes.queries import follow
 from tureen.service.routes.responses import json_response, member_infos, page, soup_of_owner, visible_plan
-from tureen.soup.feed import ChangeBatch
+from tureen.soup.change_batches import ChangeBatch
 from tureen.soup.group_batches import GroupReader
 from tureen.soup.turns import change_choice
 
