@@ -15,6 +15,9 @@ import pytest
 from tests.service.running import RunningServer
 from tureen.cli.main import run
 
+TIME = "2026-01-01T00:00:00Z"
+"""The time of all pushed rows."""
+
 _numbers = itertools.count()
 
 
@@ -58,3 +61,11 @@ def stream(cli: Cli) -> str:
     result = cli("stream", "create", name, "sym STRING, price DOUBLE, qty INT, ts TIMESTAMP", "--time", "ts")
     assert (result.code, result.out) == (0, "")
     return name
+
+
+def push_rows(stream: str, cli: Cli, *rows: tuple[str, float, int]) -> str:
+    """Push rows as NDJSON, wait for them, and return their position."""
+    text = "".join(f'{{"sym":"{a}","price":{b},"qty":{c},"ts":"{TIME}"}}\n' for a, b, c in rows)
+    result = cli("push", stream, "-", "--format", "ndjson", "--wait", stdin=text)
+    assert result.code == 0, result.err
+    return result.out.strip()

@@ -2,80 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.federation.nodes import Node, Nodes
-from tureen.errors import DuplicateName, PeerFailed, StorageFailed, UnknownStream
-from tureen.federation.federation_settings import FederationSettings
+from tests.federation.nodes import Nodes
+from tests.federation.trades import NOW, TRADES, assert_same, new_prices, push, trades
+from tureen.errors import PeerFailed, StorageFailed, UnknownStream
 from tureen.federation.flow_reader import FlowReader
 from tureen.federation.listing import describe_peers
 from tureen.federation.neighbour import NETWORK_PATH
-from tureen.federation.network_placement import NetworkPlacement
 from tureen.federation.peer_quota import PeerQuota
 from tureen.federation.peering import MOST_ASKING
-from tureen.position import BEGINNING, Position
-from tureen.pot.backup import backup_pot
+from tureen.position import BEGINNING
 from tureen.pot.peers import Peer
-from tureen.pot.streams import Stream, drop_stream, find_stream
-from tureen.results.answer import Answer
 from tureen.results.view import View
 from tureen.testing.manual_engine import ManualClock, ManualEngine
 from tureen.testing.photons import ITEM, QUERIES, SCHEMA, TIME, photons
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-LINKS = [("A", "B"), ("B", "C"), ("B", "D")]
-"""The streams live at A; C and D know B alone."""
-
-TRADES = "sym STRING, price DOUBLE, qty INT, ts TIMESTAMP"
-
-
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    nodes = Nodes(tmp_path, ManualClock(NOW), LINKS)
-    nodes["A"].engine.create_stream("trades", TRADES, "ts")
-    nodes.share("trades", "A", "B", "C")
-    nodes.share("trades", "B", "D")
-    yield nodes
-    nodes.close()
-
-
-@pytest.fixture
-def twin(tmp_path: Path) -> Iterator[ManualEngine]:
-    """One server that has everything."""
-    twin = ManualEngine(tmp_path / "twin", ManualClock(NOW))
-    twin.create_stream("trades", TRADES, "ts")
-    yield twin
-    twin.close()
-
-
-def trades(*prices: float) -> list[dict[str, Any]]:
-    return [
-        {"sym": "ab"[number % 2], "price": price, "qty": number, "ts": NOW - timedelta(seconds=100 - number)}
-        for number, price in enumerate(prices)
-    ]
-
-
-def push(nodes: Nodes, twin: ManualEngine, rows: list[dict[str, Any]]) -> None:
-    nodes["A"].engine.append("trades", rows)
-    twin.append("trades", rows)
-    nodes.receive()
-
-
-def assert_same(answer: Answer, expected: Answer) -> None:
-    assert answer.table.equals(expected.table)
-    assert (answer.window, answer.complete, answer.note) == (expected.window, expected.complete, None)
-
-
-def new_prices(engine: ManualEngine, handle: str, since: str) -> tuple[list[float], str]:
-    new = engine.invoker.new_rows(handle, Position.parse(since))
-    return new.rows["price"].to_pylist(), new.position()
 
 
 def test_the_queries_of_the_paper(nodes: Nodes, twin: ManualEngine) -> None:
@@ -145,107 +91,6 @@ def test_unregistering_removes_what_nobody_uses(nodes: Nodes, twin: ManualEngine
     nodes["D"].unregister(second)
     nodes.tend()
     assert [len(nodes[name].federation.links()) for name in "ABCD"] == [0, 0, 0, 0]
-
-
-def find(node: Node, name: str) -> Stream:
-    with node.engine.catalog.read() as tx:
-        return find_stream(tx, name)
-
-
-NARROW = "SELECT price FROM trades WHERE price BETWEEN 10 AND 12"
-WIDE = "SELECT price, qty FROM trades WHERE price BETWEEN 5 AND 32"
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_wide_flow_is_narrowed_when_its_query_is_gone(nodes: Nodes, twin: ManualEngine, *, is_first: bool) -> None:
-    """Also if the narrow query reads the wide replica, because it was registered later."""
-    push(nodes, twin, trades(*range(4, 34)))
-    texts = [NARROW, WIDE] if is_first else [WIDE, NARROW]
-    handles = {}
-    for text in texts:
-        handles[text] = nodes["C"].register(text)
-        nodes.tend()
-    seen, position = new_prices(nodes["C"].engine, handles[NARROW], BEGINNING)
-    assert seen == [10, 11, 12]
-    assert all("BETWEEN 5.0 AND 32.0" in link.flow for name in "BC" for link in nodes[name].links())
-    nodes["C"].unregister(handles[WIDE])
-    nodes.tend()
-    for name in "BC":
-        (link,) = nodes[name].links()
-        assert "BETWEEN 10.0 AND 12.0" in link.flow
-        assert "qty" not in link.flow
-    assert nodes["C"].links(local=True) == []
-    push(nodes, twin, trades(11, 9, 12, 31))
-    assert [state.rows for state in nodes["C"].federation.link_states() if state.link.peer == "B"] == [2]
-    assert new_prices(nodes["C"].engine, handles[NARROW], position)[0] == [11, 12]
-    assert_same(nodes["C"].invoke(handles[NARROW]), twin.invoke(twin.register(NARROW)))
-    other = nodes["D"].register("SELECT price FROM trades WHERE price = 11")
-    nodes.receive()
-    assert nodes["D"].invoke(other).table["price"].to_pylist() == [11, 11], "B sends no more than that"
-    assert [state.rows for state in nodes["D"].federation.link_states()] == [2]
-    wide = nodes["C"].register(WIDE)
-    nodes.tend()
-    assert_same(nodes["C"].invoke(wide), twin.invoke(twin.register(WIDE)))
-
-
-def test_a_flow_is_narrowed_only_after_some_time_without_changes(tmp_path: Path) -> None:
-    clock = ManualClock(NOW)
-    nodes = Nodes(tmp_path, clock, [("A", "B")])
-    node = nodes["B"]
-    node.federation.settings = FederationSettings(narrow_seconds=300.0)
-    nodes["A"].engine.create_stream("trades", TRADES, "ts")
-    nodes.share("trades", "A", "B")
-    nodes["A"].push("trades", trades(*range(4, 34)))
-    wide, narrow = node.register(WIDE), node.register(NARROW)
-    nodes.tend()
-    (link,) = node.links()
-
-    def is_narrowed_after(seconds: float) -> bool:
-        clock.moment += timedelta(seconds=seconds)
-        node.planner.tend()
-        return node.links()[0].flow != link.flow
-
-    node.unregister(wide)
-    assert not is_narrowed_after(0)
-    assert not is_narrowed_after(299)
-    wide = node.register(WIDE)
-    assert [known.flow for known in node.links()] == [link.flow], "it is still there"
-    assert not is_narrowed_after(2)
-    node.unregister(wide)
-    assert not is_narrowed_after(0)
-    assert not is_narrowed_after(299)
-    node.federation.replica_for(find(node, "trades"), node.engine.invoker.query_of(narrow), 0)
-    assert not is_narrowed_after(2), "a registration has claimed it"
-    node.federation.release(link.id)
-    assert not is_narrowed_after(299)
-    assert is_narrowed_after(2)
-    nodes.receive()
-    assert sorted(node.invoke(narrow).table["price"].to_pylist()) == [10, 11, 12]
-    nodes.close()
-
-
-def test_a_flow_is_not_narrowed_while_a_query_that_needs_it_is_registered(
-    nodes: Nodes, twin: ManualEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    push(nodes, twin, trades(*range(4, 34)))
-    wide, _ = nodes["B"].register(WIDE), nodes["B"].register(NARROW)
-    nodes.tend()
-    (link,) = nodes["B"].links()
-    nodes["B"].unregister(wide)
-    asked = NetworkPlacement.ask_to_keep
-
-    def register_meanwhile(placement: NetworkPlacement, *args: Any) -> None:
-        asked(placement, *args)
-        monkeypatch.undo()
-        nodes["B"].register(WIDE, name="meanwhile")
-
-    monkeypatch.setattr(NetworkPlacement, "ask_to_keep", register_meanwhile)
-    nodes["B"].planner.tend()
-    assert [known.flow for known in nodes["B"].links()] == [link.flow]
-    handle = nodes["B"].standing("meanwhile")
-    assert handle is not None
-    push(nodes, twin, trades(6, 31))
-    assert_same(nodes["B"].invoke(handle), twin.invoke(twin.register(WIDE)))
 
 
 def test_servers_that_are_away_and_come_back(nodes: Nodes, twin: ManualEngine) -> None:
@@ -384,69 +229,6 @@ def test_a_peer_has_no_more_flows_kept_than_it_may(nodes: Nodes, twin: ManualEng
     nodes["C"].unregister(first)
     nodes.tend()
     assert_same(nodes["C"].invoke(second), twin.invoke(twin.register("SELECT price FROM trades WHERE price = 2")))
-
-
-@pytest.mark.parametrize("is_copied", [True, False])
-def test_a_home_that_goes_back_in_time_is_noticed(
-    nodes: Nodes, twin: ManualEngine, tmp_path: Path, *, is_copied: bool
-) -> None:
-    """A copy of its directory has the same identity, but fewer tuples; a backup is another pot."""
-    push(nodes, twin, trades(1, 2))
-    home, saved = nodes["A"].engine.catalog.root, tmp_path / "saved"
-    handle = nodes["B"].register("SELECT price FROM trades")
-    if is_copied:
-        nodes["A"].stop()
-        shutil.copytree(home, saved)
-        nodes["A"].start()
-    else:
-        backup_pot(nodes["A"].engine.catalog, saved, lambda *_: None)
-    push(nodes, twin, trades(3, 4))
-    nodes["A"].stop()
-    shutil.rmtree(home)
-    saved.rename(home)
-    nodes["A"].start()
-    if not is_copied:
-        nodes["A"].push("trades", trades(5, 6, 7, 8))
-    nodes.receive()
-    answer = nodes["B"].invoke(handle)
-    assert (sorted(answer.table["price"].to_pylist()), answer.complete) == ([1, 2, 3, 4], False)
-    assert "it was created again, or restored from a backup" in (answer.note or "")
-    nodes["B"].unregister(handle)
-    nodes.tend()
-    with nodes["B"].engine.catalog.write() as tx:
-        drop_stream(tx, find_stream(tx, "trades"))
-    handle = nodes["B"].register("SELECT price FROM trades")
-    nodes.receive()
-    answer = nodes["B"].invoke(handle)
-    expected = [1, 2] if is_copied else [1, 2, 5, 6, 7, 8]
-    assert (sorted(answer.table["price"].to_pylist()), answer.complete) == (expected, True)
-
-
-def test_copies_of_one_pot_are_not_taken_for_one_server(tmp_path: Path) -> None:
-    nodes = Nodes(tmp_path, ManualClock(NOW), [("A", "B"), ("C", "B")])
-    nodes["A"].engine.create_stream("trades", TRADES, "ts")
-    nodes["C"].stop()
-    nodes["A"].stop()
-    shutil.rmtree(tmp_path / "C")
-    shutil.copytree(tmp_path / "A", tmp_path / "C")
-    nodes["A"].start()
-    nodes["C"].start()
-    for name in "AC":
-        nodes[name].share(nodes["B"], "trades")
-    with pytest.raises(DuplicateName, match="stream 'trades' lives at 'A' and 'C'"):
-        nodes["B"].register("SELECT price FROM trades")
-    nodes["C"].unshare(nodes["B"], "trades")
-    handle = nodes["B"].register("SELECT price FROM trades")
-    nodes["A"].push("trades", trades(1))
-    nodes.receive()
-    assert len(nodes["B"].invoke(handle)) == 1
-    nodes["C"].share(nodes["B"], "trades")
-    nodes["A"].stop()
-    other = nodes["B"].register("SELECT sym FROM trades")
-    nodes.tend()
-    assert [link.peer for link in nodes["B"].links()] == ["A"], "it waits for the home"
-    assert not nodes["B"].invoke(other).complete
-    nodes.close()
 
 
 def test_windows_that_count_rows_and_joins(nodes: Nodes, twin: ManualEngine) -> None:

@@ -13,6 +13,7 @@ from tureen.pipeline.upkeep import EXPIRED_GRACE
 from tureen.pot.streams import find_stream
 from tureen.punctuation import Punctuation
 from tureen.testing.manual_engine import ManualClock, ManualEngine
+from tureen.window import from_micros
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = "k INT, ts TIMESTAMP"
@@ -44,27 +45,40 @@ def push(soup: ManualEngine, stream: str, *rows: dict[str, object] | Punctuation
     soup.take(stream)
 
 
+def push_ten_runs(soup: ManualEngine) -> None:
+    """Push ten rows, five seconds apart, each of which becomes a run."""
+    for second in range(0, 50, 5):
+        push(soup, "s", row(second, second))
+
+
+def derive_all(soup: ManualEngine) -> None:
+    """Push what derived streams have to, and note their progress in the catalog."""
+    soup.derive()
+    soup.deriver.note_progress()
+
+
 def freed_before(soup: ManualEngine, name: str = "s") -> datetime | None:
     with soup.catalog.read() as tx:
         freed = find_stream(tx, name).freed_before
-    return None if freed is None else START + timedelta(microseconds=freed) - (START - datetime(1970, 1, 1, tzinfo=UTC))
+    return None if freed is None else from_micros(freed)
 
 
 def keys(soup: ManualEngine, handle: str) -> list[int]:
     return [int(row["k"]) for row in soup.invoke(handle)]
 
 
-def needed_stream(soup: ManualEngine, name: str = "s", lateness: int | None = None) -> None:
+def needed_streams(soup: ManualEngine, *names: str, lateness: int | None = None) -> None:
+    """Create streams that keep what is needed, with a lateness in seconds."""
     rules = Rules((), None if lateness is None else lateness * 1_000_000, None)
-    soup.create_stream(name, SCHEMA, time="ts", clock="stream", retain="needed", rules=rules)
+    for name in names:
+        soup.create_stream(name, SCHEMA, time="ts", clock="stream", retain="needed", rules=rules)
 
 
 def test_runs_before_all_windows_are_freed(soup: ManualEngine) -> None:
-    needed_stream(soup)
+    needed_streams(soup, "s")
     narrow = soup.register("SELECT k FROM s BEGIN NOW - 10 END NOW")
     wide = soup.register("SELECT k FROM s BEGIN NOW - 20 END NOW")
-    for second in range(0, 50, 5):
-        push(soup, "s", row(second, second))
+    push_ten_runs(soup)
     assert soup.free() == 5
     assert freed_before(soup) == at(20) + timedelta(microseconds=1)
     assert keys(soup, narrow) == [35, 40, 45]
@@ -76,10 +90,9 @@ def test_runs_before_all_windows_are_freed(soup: ManualEngine) -> None:
 
 
 def test_later_queries_are_clipped_and_incomplete(soup: ManualEngine) -> None:
-    needed_stream(soup)
+    needed_streams(soup, "s")
     narrow = soup.register("SELECT k FROM s BEGIN NOW - 10 END NOW")
-    for second in range(0, 50, 5):
-        push(soup, "s", row(second, second))
+    push_ten_runs(soup)
     # The run from 30 to 46 is needed, but the tuple at 30 is before others that were freed.
     push(soup, "s", row(30, 30), row(46, 46))
     assert soup.free() == 8
@@ -99,7 +112,7 @@ def test_later_queries_are_clipped_and_incomplete(soup: ManualEngine) -> None:
 
 
 def test_a_query_registered_before_the_commit_counts(soup: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    needed_stream(soup)
+    needed_streams(soup, "s")
     push(soup, "s", row(1, 1))
     handles: list[str] = []
 
@@ -114,7 +127,7 @@ def test_a_query_registered_before_the_commit_counts(soup: ManualEngine, monkeyp
 
 
 def test_a_stream_derived_before_the_commit_counts(soup: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    needed_stream(soup)
+    needed_streams(soup, "s")
     push(soup, "s", row(1, 1))
 
     def derive(point: str) -> None:
@@ -126,7 +139,7 @@ def test_a_stream_derived_before_the_commit_counts(soup: ManualEngine, monkeypat
 
 
 def test_runs_stay_for_the_reach_of_windows_or_an_hour(soup: ManualEngine, clock: ManualClock) -> None:
-    needed_stream(soup)
+    needed_streams(soup, "s")
     window = soup.register("SELECT k FROM s BEGIN NOW - 10 MINUTES END NOW")
     push(soup, "s", row(1, 1))
     push(soup, "s", row(2, 2_000))
@@ -140,7 +153,7 @@ def test_runs_stay_for_the_reach_of_windows_or_an_hour(soup: ManualEngine, clock
 
 
 def test_derived_selections_need_what_they_have_not_read(soup: ManualEngine) -> None:
-    needed_stream(soup)
+    needed_streams(soup, "s")
     soup.derive_stream("d", "SELECT k, ts FROM s WHERE k > 1")
     push(soup, "s", row(1, 1))
     push(soup, "s", row(2, 2))
@@ -157,57 +170,48 @@ def test_derived_selections_need_what_they_have_not_read(soup: ManualEngine) -> 
 
 
 def test_derived_joins_need_tuples_until_they_are_purged(soup: ManualEngine) -> None:
-    needed_stream(soup, "a")
-    needed_stream(soup, "b")
+    needed_streams(soup, "a", "b")
     soup.derive_stream("d", "SELECT a.k, a.ts FROM a JOIN b ON a.k = b.k")
     push(soup, "a", row(1, 1))
     push(soup, "a", row(2, 2))
     push(soup, "b", row(1, 1))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 0
     push(soup, "b", row(1, 3), Punctuation(k=1))
     # Closed, but the tuple before the punctuation is not joined yet.
     assert soup.free() == 0
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 1
     push(soup, "a", Punctuation(k=1))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 2
     assert [each["k"] for each in soup.invoker.answer_once("SELECT k FROM d")] == [1, 1]
 
 
 def test_derived_joins_with_windows_need_what_later_tuples_reach(soup: ManualEngine) -> None:
-    for name in ("a", "b"):
-        needed_stream(soup, name, lateness=2)
+    needed_streams(soup, "a", "b", lateness=2)
     soup.derive_stream("d", "SELECT a.k, a.ts FROM a JOIN b ON a.k = b.k BEGIN NOW - 5 END NOW")
     push(soup, "a", row(1, 1))
     push(soup, "a", row(1, 4))
     push(soup, "b", row(1, 8))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     # A tuple of b at 6 can still come, and reaches back to 1.
     assert soup.free() == 0
     push(soup, "b", row(1, 9))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 1
 
 
 def test_derived_semijoins_need_what_rows_were_reported_for(tmp_path: Path, clock: ManualClock) -> None:
     soup = ManualEngine(tmp_path / "exists", clock)
-    for name in ("a", "b"):
-        needed_stream(soup, name, lateness=0)
+    needed_streams(soup, "a", "b", lateness=0)
     condition = "EXISTS (SELECT 1 FROM b [RANGE 2 SECONDS] WHERE b.k = a.k)"
     soup.derive_stream("d", f"SELECT a.k, a.ts FROM a [RANGE 10 SECONDS] WHERE {condition}")
     push(soup, "b", row(1, 1))
     push(soup, "a", row(1, 2))
     push(soup, "b", row(9, 5))
     push(soup, "a", row(9, 6))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     # No later tuple is joined with that of b at 1, but one may be with that of a at 2, which it was joined with.
     assert soup.free() == 0
     soup.close()
@@ -217,40 +221,35 @@ def test_derived_semijoins_need_what_rows_were_reported_for(tmp_path: Path, cloc
     assert [each["k"] for each in soup.invoker.answer_once("SELECT k FROM d")] == [1, 9]
     push(soup, "a", row(9, 30))
     push(soup, "b", row(9, 30))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 5
     soup.close()
 
 
 def test_derived_semijoins_without_windows_need_everything(soup: ManualEngine) -> None:
-    needed_stream(soup, "a")
-    needed_stream(soup, "b")
+    needed_streams(soup, "a", "b")
     soup.derive_stream("d", "SELECT a.k, a.ts FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)")
     push(soup, "a", row(1, 1), Punctuation(k=1))
     push(soup, "b", row(1, 1))
     soup.derive()
     push(soup, "b", row(1, 2))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 0
 
 
 def test_final_groups_need_their_tuples_until_they_are_final(tmp_path: Path, clock: ManualClock) -> None:
     soup = ManualEngine(tmp_path / "final", clock)
-    needed_stream(soup)
+    needed_streams(soup, "s")
     soup.derive_stream("d", "SELECT k, count(*) AS n FROM s GROUP BY k EMIT FINAL")
     push(soup, "s", row(1, 1))
     push(soup, "s", row(2, 2))
     push(soup, "s", row(1, 3), Punctuation(k=2))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 1
     soup.close()
     soup = ManualEngine(tmp_path / "final", clock)
     push(soup, "s", row(1, 4), Punctuation(k=1))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 3
     groups = [(each["k"], each["n"]) for each in soup.invoker.answer_once("SELECT k, n FROM d")]
     assert groups == [(2, 1), (1, 3)]
@@ -260,12 +259,11 @@ def test_final_groups_need_their_tuples_until_they_are_final(tmp_path: Path, clo
 def test_final_groups_are_the_same_after_freeing_and_a_restart(tmp_path: Path, clock: ManualClock) -> None:
     """The group of the highest time is final by its key; others become final later, once each."""
     soup = ManualEngine(tmp_path / "late", clock)
-    needed_stream(soup, lateness=1)
+    needed_streams(soup, "s", lateness=1)
     soup.derive_stream("d", "SELECT k, count(*) AS n, window_start FROM s [TUMBLE 5 SECONDS] GROUP BY k EMIT FINAL")
     push(soup, "s", row(1, 1), row(2, 2))
     push(soup, "s", row(3, 20), Punctuation(k=3))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     soup.free()
     soup.close()
     soup = ManualEngine(tmp_path / "late", clock)
@@ -277,32 +275,28 @@ def test_final_groups_are_the_same_after_freeing_and_a_restart(tmp_path: Path, c
 
 
 def test_final_groups_of_joins_need_their_tuples_until_they_are_final(soup: ManualEngine) -> None:
-    needed_stream(soup, "a")
-    needed_stream(soup, "b")
+    needed_streams(soup, "a", "b")
     soup.derive_stream("d", "SELECT a.k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k EMIT FINAL")
     push(soup, "a", row(1, 1), Punctuation(k=1))
     push(soup, "b", row(1, 2), row(1, 3))
     push(soup, "b", {"k": None, "ts": at(4)})
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     # NULL equals nothing.
     assert soup.free() == 1
     push(soup, "b", Punctuation(k=1))
     # The group is final, but not reported yet.
     assert soup.free() == 0
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 2
     assert [(each["k"], each["n"]) for each in soup.invoker.answer_once("SELECT k, n FROM d")] == [(1, 2)]
 
 
 def test_unique_keys_that_have_not_arrived_keep_groups_open(soup: ManualEngine) -> None:
-    needed_stream(soup, "a")
+    needed_streams(soup, "a")
     soup.create_stream("b", SCHEMA, time="ts", clock="stream", retain="needed", rules=Rules(("k",)))
     soup.derive_stream("d", "SELECT a.k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k EMIT FINAL")
     push(soup, "a", row(1, 1), Punctuation(k=1))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     assert soup.free() == 0
     push(soup, "b", row(1, 2))
     soup.derive()
@@ -312,16 +306,14 @@ def test_unique_keys_that_have_not_arrived_keep_groups_open(soup: ManualEngine) 
 def test_the_latest_tuple_that_was_read_stays(tmp_path: Path, clock: ManualClock) -> None:
     """It tells which times were over, so that a group that left its window by then is not reported again."""
     soup = ManualEngine(tmp_path / "latest", clock)
-    for name in ("a", "b"):
-        needed_stream(soup, name, lateness=0)
+    needed_streams(soup, "a", "b", lateness=0)
     sql = "SELECT a.k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k BEGIN NOW - 5 END NOW EMIT FINAL"
     soup.derive_stream("d", sql)
     push(soup, "b", row(1, 10), row(4, 10), Punctuation(k=1))
     push(soup, "a", row(1, 10), row(3, 12))
     push(soup, "a", row(2, 30))
     push(soup, "b", Punctuation(k=2))
-    soup.derive()
-    soup.deriver.note_progress()
+    derive_all(soup)
     reported = soup.invoker.answer_once("SELECT k, n FROM d").table.to_pylist()
     assert reported == [{"k": 1, "n": 1}]
     # Of the tuple at 30 nothing else is needed, and the other runs are needed for keys that are open.
@@ -335,8 +327,7 @@ def test_the_latest_tuple_that_was_read_stays(tmp_path: Path, clock: ManualClock
 
 
 def test_followed_joins_need_their_state(soup: ManualEngine) -> None:
-    needed_stream(soup, "a")
-    needed_stream(soup, "b")
+    needed_streams(soup, "a", "b")
     handle = soup.register("SELECT a.k, a.ts FROM a JOIN b ON a.k = b.k BEGIN NOW - 5 END NOW")
     follower = soup.invoker.follow(handle)
     assert follower is not None
@@ -352,10 +343,9 @@ def test_followed_joins_need_their_state(soup: ManualEngine) -> None:
 
 
 def test_merges_do_not_mix_runs_that_are_about_to_be_freed(soup: ManualEngine) -> None:
-    needed_stream(soup)
+    needed_streams(soup, "s")
     soup.register("SELECT k FROM s BEGIN NOW - 10 END NOW")
-    for second in range(0, 50, 5):
-        push(soup, "s", row(second, second))
+    push_ten_runs(soup)
     assert soup.free(EXPIRED_GRACE) == 0
     soup.seal(everything=True)
     assert soup.free() == 7
