@@ -25,6 +25,8 @@ _LISTED = re.compile(r"`(\w+\.py|\w+/)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CALL = re.compile(r"`((?:\w+\.)*\w+)\(\)`")
 _CONSTANT = re.compile(r"^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \| `([\w/]+\.py)` \|", re.MULTILINE)
+_DECISION = re.compile(r"^\| \[(\d{4})\]\((docs/decisions/[\w-]+\.md)\) \| (.*) \|$", re.MULTILINE)
+_TERM = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)
 _BRANCH = re.compile(r"^([│ ]*)[├└]── (\w+)", re.MULTILINE)
 
 
@@ -72,6 +74,20 @@ def test_every_page_is_linked_from_another() -> None:
         for path in DOCUMENTS
         if path.name != "README.md" and path not in linked | {ROOT / "ARCHITECTURE.md"}
     ] == []
+
+
+def test_decisions_are_listed_with_their_titles() -> None:
+    listed = _DECISION.findall((ROOT / "ARCHITECTURE.md").read_text())
+    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    titles = [page.read_text().partition("\n")[0] for page in pages]
+    assert sorted(f"# {number} {title}" for number, _, title in listed) == titles
+    assert sorted(path for _, path, _ in listed) == [relative_name(page) for page in pages]
+
+
+def test_the_glossary_is_in_alphabetical_order() -> None:
+    terms = [term.lower() for term in _TERM.findall((ROOT / "docs" / "glossary.md").read_text())]
+    assert len(terms) > 80
+    assert terms == sorted(set(terms))
 
 
 @pytest.mark.parametrize("path", LIVES, ids=relative_name)

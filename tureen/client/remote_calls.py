@@ -1,4 +1,4 @@
-"""Calls by handle, over HTTP: what handles ask of the queries and templates of a server."""
+"""Calls by handle, over HTTP: the methods behind handles, on the queries and templates of a server."""
 
 from __future__ import annotations
 

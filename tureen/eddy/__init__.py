@@ -1,8 +1,8 @@
 """The eddy: decides what to do next, and does nothing itself.
 
-Takes: clauses, and observations of the operators. Holds: counts.
-Gives: the operator that a block of tuples visits next; the order in which a clause's factors are evaluated.
-Does not know: tuples, how an operator works, the clock, Spark. Random generators are passed in.
+Takes clauses, and observations of the operators. Holds counts.
+Gives the operator that a block of tuples visits next; the order in which a clause's factors are evaluated.
+Does not know tuples, how an operator works, the clock, Spark. Random generators are passed in.
 
 * `routing.py`, `operators.py`: where tuples go (CACQ §2); `policies.py`, `tickets.py`: routing policies (CACQ §3)
 * `statistics.py`: counts of observations; `orders.py`: the best and worst order, for comparison

@@ -1,4 +1,4 @@
-"""Who waits for the answer of a question to peers, and for how long: servers ask each other on."""
+"""The servers that wait for the answer of a request which peers pass on to each other, and for how long they wait."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Askers(Collection[str]):
 
     names: tuple[str, ...] = ()
     deadline: float = math.inf
-    """As `time.monotonic` tells it."""
+    """In seconds of `time.monotonic`."""
 
     @classmethod
     def waiting(cls, seconds: float, *names: str) -> Askers:
-        """Servers that wait for some seconds from now on."""
+        """Servers that wait for `seconds` from now on."""
         return cls(names, time.monotonic() + seconds)
 
     def seconds(self) -> float | None:

@@ -78,7 +78,7 @@ class Federation:
         self.serving = FlowServing(catalog, invoker, inbox, self.trouble_of, settings.quota)
         self.placement: Placement = placement or DirectPlacement(self.infos)
         self.in_use: list[Callable[[Connection], set[int]]] = []
-        """Functions that return the replicas that others than queries of this server use."""
+        """Functions that return replicas which are in use, though no query of this server reads them."""
         self.upkeep: Callable[[], object] = self.sweep
         """Called after changes of the catalog, and every `UPKEEP_SECONDS`."""
         self._runs: dict[int, LinkRun] = {}
@@ -109,13 +109,13 @@ class Federation:
         return self.peering.neighbour(name)
 
     def infos(self) -> dict[str, PeerInfo | TureenError]:
-        """What each peer tells about itself, or why it does not answer."""
+        """The description that each peer gives of itself, or why it does not answer."""
         return self.peering.infos()
 
     # Streams
 
     def find_remote(self, name: str) -> Stream | None:
-        """Make a stream known that a peer shares under that name; None if no peer does."""
+        """Add the stream that a peer shares under that name to the catalog; None if no peer shares one."""
         with self.peering.asking():
             stream = shared_stream(self.infos(), name)
         if stream is None:
@@ -156,7 +156,7 @@ class Federation:
                     note_declared(tx, stream, rules)
 
     def _check_punctuated(self, stream: Stream) -> None:
-        """Raise if no peer tells what a stream declares, and so sends its punctuations."""
+        """Raise unless a peer sends the rules of a stream, and so its punctuations."""
         infos = self.infos().values()
         offered = [each for info in infos if isinstance(info, PeerInfo) for each in info.streams]
         if not any(each.origin == stream.origin and each.rules is not None for each in offered):
@@ -194,7 +194,7 @@ class Federation:
                 return
 
     def _return_borrowed(self) -> bool:
-        """Release the replicas that were borrowed long enough; whether there are some."""
+        """Release the replicas that were borrowed long enough; returns whether there were any."""
         with self._lock:
             due = [replica for end, replica in self._borrowed if end <= time.monotonic()]
             self._borrowed = [entry for entry in self._borrowed if entry[0] > time.monotonic()]
@@ -265,7 +265,7 @@ class Federation:
             return True
 
     def sweep(self) -> list[Link]:
-        """Drop the links whose replicas nobody uses."""
+        """Drop the links whose replicas are not in use."""
         with self._lock:
             with self._catalog.read() as tx:
                 used = used_replicas(tx) | self._claims.keys()

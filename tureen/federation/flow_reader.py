@@ -29,7 +29,7 @@ FRAME_TARGET = 1 << 24
 
 
 class FlowReader:
-    """Reads a flow step by step. It has no durable state: how far it is, its receiver tells."""
+    """Reads a flow step by step. It has no durable state: its receiver sends the progress with each request."""
 
     def __init__(self, invoker: Invoker, source: FlowSource, after: int, punctuations: int | None = None) -> None:
         """Begin with the tuple id `after` of the home, and perhaps with punctuations from an id of the home on."""

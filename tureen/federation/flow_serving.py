@@ -112,7 +112,7 @@ class FlowServing:
         return {origin_of(stream, pot): next_id for stream, next_id in zip(streams, ids, strict=True)}
 
     def progress(self, link: Link) -> HomeProgress:
-        """How far a replica is."""
+        """The progress of a replica."""
         known = self._inbox.derived_to(link.id)
         if known is None:
             # Nothing was stored since the segments of its log were removed.
@@ -128,7 +128,7 @@ class FlowServing:
         return [stream for stream in streams if stream.id in shared]
 
     def _source(self, stream: Stream, flow: FlowSelection, links: Iterable[Link]) -> FlowSource | None:
-        """What has the tuples of a flow; None if nothing here does."""
+        """The source that has the tuples of a flow; None if there is none here."""
         if stream.home is None:
             return FlowSource(stream, flow.columns, flow.clause)
         link = _covering_link(stream, flow, links)

@@ -1,4 +1,4 @@
-"""What a flow is read from."""
+"""The source of a flow: the stream or replica that it is read from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking what a link receives: rows are stored in the replica together with how far the flow is, exactly once."""
+"""The intake of a link: received rows are stored in the replica with the progress of the flow, exactly once."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class LinkIntake:
     """The receiving end of one link."""
 
     def __init__(self, link: Link, inbox: Inbox, clock: Callable[[], int], progress: HomeProgress) -> None:
-        """Continue after what is stored."""
+        """Continue after the stored rows."""
         self._inbox, self._clock, self.link = inbox, clock, link
         self.progress = progress
-        """How far the replica is; what is stored may be a little less, if there were no rows since."""
+        """The progress of the replica; the stored one may be slightly behind if there were no rows since."""
         self._stored, self._stored_at = progress, clock()
         self._is_punctuated = link.replica.punctuated
         columns = known_flow(link.flow, link.stream.name, link.stream.visible).columns
@@ -44,7 +44,7 @@ class LinkIntake:
 
     @property
     def request(self) -> FlowRequest:
-        """What continues after what is stored.
+        """The request that continues after the stored rows.
 
         A replica without punctuations gets all that are known: it may be older than those of its stream.
         """

@@ -1,4 +1,4 @@
-"""A running link: it receives frames, reconnects, and knows since when it is away."""
+"""A running link: it receives frames, reconnects, and records since when its peer is away."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class LinkRun:
         return rows
 
     def try_receive(self) -> bool:
-        """As `receive`, but errors become the state; whether the connection ended without one."""
+        """As `receive`, but an error becomes the state; returns whether the connection ended without one."""
         try:
             self.receive()
         except StorageFailed as error:

@@ -29,7 +29,7 @@ class LocalNeighbour:
         self._serving, self._peer, self._wait = serving, peer, wait
 
     def info(self, seconds: float | None = None) -> PeerInfo:  # noqa: ARG002 - as over HTTP
-        """What the server tells this peer."""
+        """The description that the server gives this peer."""
         return self._serving.info(self._peer)
 
     @contextmanager
@@ -48,7 +48,7 @@ class LocalNeighbour:
                 return
 
     def _wait_for(self, reader: FlowReader) -> bool:
-        """Wait until there may be more to read, or a receiver has to be told that there is not; False at the end."""
+        """Wait until there may be more to read, or a heartbeat is due; False at the end of the flow."""
         if self._wait is None:
             return False
         deadline = time.monotonic() + HEARTBEAT / 2

@@ -1,4 +1,4 @@
-"""Narrowing flows: one that was widened for a query that is gone transports no more than the others need.
+"""Narrowing: a flow that was widened for a query that is gone is reduced to what the others need.
 
 The selection of a link is replaced by a narrower one, and its replica continues after the tuples that it has: nothing
 is missing or sent again. The tuples that it has beyond the selection stay, so whoever reads a replica selects. What
@@ -78,7 +78,7 @@ class Narrowing:
         self._narrower: dict[int, _Narrower] = {}
 
     def narrow(self) -> None:
-        """Narrow what has been too wide for long enough; every change of its use begins that time anew."""
+        """Narrow the flows that have been too wide for long enough; a change of its use restarts the time of a flow."""
         with self._catalog.read() as tx:
             by_id, uses = {link.id: link for link in list_links(tx)}, self._current_uses(tx)
         links = [link for link in by_id.values() if link.peer != self._federation.name]

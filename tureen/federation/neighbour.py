@@ -21,12 +21,12 @@ NETWORK_PATH, SAMPLE_PATH, FLOWS_PATH = (f"/v1/federation/{name}" for name in ("
 """The routes that peers call when they plan; see `tureen.federation.peer_requests`."""
 
 HEARTBEAT = 1.0
-"""The seconds without rows after which a sender tells that it is still there."""
+"""The seconds without rows after which a sender sends a frame as a heartbeat."""
 
 
 @dataclass(frozen=True)
 class SharedStream:
-    """What a peer tells about a stream that it shares with this server."""
+    """A stream that a peer shares with this server, as the peer describes it."""
 
     name: str
     schema: str
@@ -49,7 +49,7 @@ class SharedStream:
 
 @dataclass(frozen=True)
 class PeerInfo:
-    """What a peer tells about itself."""
+    """The description that a peer gives of itself."""
 
     name: str
     pot: str
@@ -116,7 +116,7 @@ class Neighbour(Protocol):
     """A connection to a peer."""
 
     def info(self, seconds: float | None = None) -> PeerInfo:
-        """What the peer tells about itself and what it shares, if it answers within some seconds."""
+        """The description that the peer gives of itself and of what it shares, if it answers within `seconds`."""
         ...
 
     def frames(self, request: FlowRequest, schema: pa.Schema) -> AbstractContextManager[Iterator[FlowFrame]]:

@@ -1,8 +1,9 @@
 """Placing the rows that a query needs: planned over the peers that the stream reaches (Data Stream Sharing, §3.3).
 
-The peers tell what they receive, each asking the ones that it can receive the stream from. The plan is carried out from
-the receiving end: a server asks the peer before it to have a flow, which asks the one before it, and only then opens a
-link. So whatever fails on the way, nothing is received that has no source, and what was made for nothing is released.
+The peers report what they receive, and pass the question on to those from which they can receive the stream. The plan
+is carried out from the receiving end: a server asks the peer before it to provide a flow, which asks the one before it,
+and only then opens a link. So if a step fails, no flow is left without a source, and those that were opened in vain are
+released.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class NetworkPlacement:
     # What a query of this server needs
 
     def place(self, need: Need, links: Sequence[Link], *, ask: bool = True) -> Link | LinkSource:
-        """A link whose replica has what is needed, or the peer that sends it; without an answer, one to wait for.
+        """A link whose replica has what is needed, or the peer that sends it; without an answer, a source to wait for.
 
         Without `ask`, no peer is asked now.
         """

@@ -71,7 +71,7 @@ class NetworkPlanner:
         federation.upkeep = self.tend
 
     def bytes_per_second(self, link: int) -> float | None:
-        """What a link has received of late; None if that is not known yet."""
+        """The recent rate of a link; None if it is not known yet."""
         return self._rates.get(link)
 
     def _measure(self) -> None:
@@ -87,7 +87,7 @@ class NetworkPlanner:
             self._measured_at, self._received = now, received
 
     def tend(self) -> None:
-        """Drop what nobody uses, compute flows from wider ones, and tell peers what is still received."""
+        """Drop links that are not in use, compute flows from wider ones, and report to peers what is still received."""
         self._measure()
         self._narrow_locally()
         self._find_sources()
@@ -115,7 +115,7 @@ class NetworkPlanner:
                 self._federation.change_source(narrow, self._federation.name)
 
     def _tell_peers(self) -> None:
-        """Tell each peer what is received from it; what it lacks, it is asked for again."""
+        """Send each peer the list of flows that are received from it; request again those that it no longer has."""
         by_peer: dict[str, list[Link]] = {}
         for link in self._federation.links():
             if link.peer != self._federation.name:

@@ -28,7 +28,7 @@ class NetworkView:
         self._catalog, self._federation, self._planner = catalog, federation, planner
 
     def describe(self) -> dict[str, Any]:
-        """The links of this server, and what each server tells about the streams that cross the network."""
+        """The links of this server, and the reports of all servers about the streams that cross the network."""
         with self._catalog.read() as tx:
             uses, held, streams = replica_uses(tx), list_held_flows(tx), visible_streams(tx)
         states = self._federation.link_states()

@@ -1,4 +1,4 @@
-"""What peers tell and ask each other to plan the flows of a stream, as JSON.
+"""The messages by which peers plan the flows of a stream, as JSON.
 
 Everything that a peer sends is checked and bounded, because it may send anything.
 """
@@ -32,7 +32,7 @@ Item = TypeVar("Item")
 
 
 def states_json(states: Iterable[PeerReport]) -> dict[str, Any]:
-    """What peers tell about a stream."""
+    """The reports of peers about a stream."""
     return {
         "peers": [
             {

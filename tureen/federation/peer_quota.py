@@ -31,7 +31,7 @@ class SendingPace:
     """How long the flows of a peer pause so that it gets no more bytes per second than it may."""
 
     def __init__(self, bytes_per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Allow each peer so many bytes per second; up to those of one second are sent without a pause."""
+        """Allow each peer that many bytes per second; the bytes of one second are sent without a pause."""
         self._bytes_per_second, self._clock = bytes_per_second, clock
         self._free_at: dict[str, float] = {}
         """When all bytes of a peer may have been sent."""

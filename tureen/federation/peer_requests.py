@@ -1,4 +1,4 @@
-"""What peers ask this server for when they plan: what it receives, samples, and to have flows for them."""
+"""The planning requests of peers: what this server receives, samples of streams, and flows to provide."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PeerRequests:
         raise UnknownStream(f"there is no route {method} {path}")
 
     def _have(self, peer: str, body: dict[str, Any], seconds: float | None) -> dict[str, Any]:
-        """Have a flow that the peer will receive, and keep it."""
+        """Provide a flow that the peer is going to receive, and keep it."""
         stream = self._stream(peer, body)
         flow = _read(read_text, body.get("flow"))
         needed = parse_selection(flow, stream.name, stream.visible)
@@ -99,7 +99,7 @@ class PeerRequests:
             self._federation.serving.sent.check(peer, len(held))
 
     def _renew(self, peer: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Release what the peer does not receive any more; tell what it receives and is not here."""
+        """Release the flows that the peer no longer receives; return those that it receives and that are not here."""
         named, now = _read(read_flows, body.get("flows")), self._clock()
         missing = []
         # More than it may have are not looked at: there is nothing for them.

@@ -36,7 +36,7 @@ ASK_EVERY = 5.0
 
 
 ANSWER_SECONDS = 5.0
-"""How long a peer may take to tell about itself."""
+"""How long a peer may take to describe itself."""
 
 MOST_ASKING = 32
 """How many calls may ask peers at a time: others go on without an answer."""
@@ -131,7 +131,7 @@ class Peering:
                 self._replaced.append((time.monotonic(), known[1]))
 
     def info(self, name: str) -> PeerInfo:
-        """What a peer tells about itself."""
+        """The description that a peer gives of itself."""
         try:
             info = self.neighbour(name).info(ANSWER_SECONDS)
             # Peers name those that wait for an answer, so that nobody is asked in a circle: letters count, too.
@@ -148,7 +148,7 @@ class Peering:
         return info
 
     def infos(self) -> dict[str, PeerInfo | TureenError]:
-        """What each peer tells about itself, or why it does not answer."""
+        """The description that each peer gives of itself, or why it does not answer."""
         names = self.names()
         if not self._is_running:
             return {name: self._told(name) for name in names}
@@ -186,7 +186,7 @@ class Peering:
             return error
 
     def _failure(self, name: str) -> TureenError | None:
-        """Why a peer did not answer of late: it is asked every few seconds, and nobody else waits for it until then."""
+        """Why a peer did not answer recently: it is asked every few seconds, and calls do not wait for it meanwhile."""
         answered = self._answered.get(name_key(name))
         if not self._is_running or answered is None or answered.failure is None:
             return None
@@ -269,7 +269,7 @@ class Peering:
             unshare_stream(tx, peer, find_stream(tx, stream))
 
     def run(self, closing: threading.Event) -> None:
-        """Ask all peers now and then whether they are there, until the server stops."""
+        """Ask all peers at intervals whether they are there, until the server stops."""
         self._is_running = True
         while not closing.is_set():
             self._asking.clear()

@@ -27,7 +27,7 @@ class Placement(Protocol):
         ...
 
     def released(self, link: Link) -> None:
-        """A link was dropped, because nobody uses its replica."""
+        """A link was dropped, because its replica was not in use."""
         ...
 
 

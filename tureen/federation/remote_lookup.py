@@ -1,4 +1,4 @@
-"""Looking up a stream among those that peers share."""
+"""Look-up of a stream by name among those that peers share."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class SentTotal:
 
 
 class SentFlows:
-    """Counts what is sent since the server started, and refuses what is too much."""
+    """Counts what was sent since the server started, and refuses flows above the quota."""
 
     def __init__(self, quota: PeerQuota | None = None) -> None:
         """Nothing was sent yet."""
@@ -47,7 +47,7 @@ class SentFlows:
         self._lock = threading.Lock()
 
     def check(self, peer: str, count: int | None = None) -> None:
-        """Raise if a peer may not have one more flow; by default, than those that are sent to it."""
+        """Raise if a peer that has `count` flows, by default those being sent to it, may not have one more."""
         with self._lock:
             self._check(peer, self._count(peer) if count is None else count)
 

@@ -26,11 +26,11 @@ SAMPLE_SECONDS = 300.0
 """How long a sample is used."""
 
 UNKNOWN_RATE = 1.0
-"""The rows per second of a stream of which nothing is known."""
+"""The assumed rows per second of a stream without a sample."""
 
 
 class StreamSampling:
-    """Samples of the streams of this server and of others, which are asked for once in a while."""
+    """Samples of the streams of this server and of others, which are renewed at intervals."""
 
     def __init__(
         self,

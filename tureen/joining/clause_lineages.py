@@ -1,4 +1,4 @@
-"""The clauses of one input of a continuous join: which of them a tuple satisfies tells which queries want it."""
+"""Lineages of the tuples of one input of a continuous join: the queries whose clauses a tuple satisfies."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tureen.stems.cells.lineage_pairs import pairs_of
 from tureen.stems.index import BLOCK_ROWS, Block
 
 DENSE_PAIRS = 0.5
-"""With more pairs of a tuple and a query than this for each word of bitmaps, lineages are bitmaps."""
+"""Lineages are bitmaps if there are more pairs of a tuple and a query than this per word of the bitmaps."""
 
 
 SORTED_PAIRS = 8
-"""So many words of bitmaps are written in the time in which a pair of a tuple and a clause is sorted."""
+"""The cost of sorting a pair of a tuple and a clause: that of writing this many words of bitmaps."""
 
 
 class ClauseLineages:
-    """The clauses of one input: which of them a tuple satisfies tells who wants it."""
+    """The clauses of one input, from which the lineages of its tuples follow."""
 
     def __init__(self, schema: pa.Schema) -> None:
         """Start without slots; tuples have the columns of that schema."""

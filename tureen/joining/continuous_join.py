@@ -48,7 +48,7 @@ MOST_FACTORS = 16
 """The most conditions that are evaluated for all queries at once; further ones by each follower for its own rows."""
 
 OPERATOR_LIMITS = JoinLimits(rows=1 << 20)
-"""How many joined tuples one block of new tuples may have; beyond, each follower computes its own."""
+"""The maximum number of joined tuples of a block of new tuples; above it, each follower computes its own."""
 
 
 class JoinSetting(Enum):
@@ -83,12 +83,12 @@ class _Flow:
     applied: set[SharedFactor] = field(default_factory=set)
 
     def keep(self, rows: Numbers) -> None:
-        """Keep some rows."""
+        """Keep only the given rows."""
         self.rows, self.lineages = self.rows.take(rows), self.lineages.take(rows)
         self.times = None if self.times is None else self.times[rows]
 
     def keep_nonempty(self) -> None:
-        """Keep the rows that some query wants."""
+        """Keep only the rows that at least one query wants."""
         if len(self.lineages.nonempty) < len(self.rows):
             self.keep(self.lineages.nonempty)
 
@@ -104,7 +104,7 @@ class ContinuousJoin:
         router: JoinRouter,
         setting: JoinSetting = JoinSetting.BOTH,
     ) -> None:
-        """Join for nobody yet; `names` are those of the inputs, each used once, and `schemas` their stored columns."""
+        """Start without consumers; `names` are the distinct names of the inputs, and `schemas` their stored columns."""
         self.join, self.names, self.router, self.setting = join, names, router, setting
         self.consumers, self._schemas = JoinConsumers(schemas), schemas
 

@@ -1,4 +1,4 @@
-"""What the evaluation of an inner join needs to know of its factors, which is the same for all rows."""
+"""The plan of an inner join: its factors by the sides that they read, prepared once for all rows."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class JoinEvaluation:
     _known_pairs: dict[JoinTree, KnownPairs] = field(default_factory=dict)
 
     def __post_init__(self, known: Mapping[JoinTree, Known] | None) -> None:
-        """Take over what is known."""
+        """Start with the known rows and pairs."""
         self._conditions = RowConditions(self.inputs, self.now)
         for tree, rows in (known or {}).items():
             if isinstance(rows, KnownPairs):

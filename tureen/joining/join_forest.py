@@ -1,4 +1,4 @@
-"""Continuous joins whose trees are one plan, so that the sub-joins that they have in common are made once.
+"""A forest: continuous joins whose trees form one plan, so that common sub-joins are computed once.
 
 Each join reads its inputs up to an end of its own. The tuples of an input that several joins share are inserted by the
 join that reads them first; what they lead to for the others is kept until these read. A join that is not in the plan
@@ -31,10 +31,10 @@ from tureen.joining.stem import Ids, Stem
 from tureen.plan_hint import LEFT_DEEP
 
 STATE_TUPLES = 1 << 22
-"""The most tuples and intermediate results of a plan; beyond, the eddy joins without a state."""
+"""The maximum number of tuples and intermediate results of a plan; above it, the eddy joins, without a state."""
 
 UNTAKEN_TUPLES = 1 << 20
-"""The most joined tuples that wait for a join to read; with more, the others continue without it."""
+"""The maximum number of joined tuples that wait for a join to read; above it, the others continue without it."""
 
 INSERTED_TUPLES = 8_192
 """The most new tuples that go up a tree together."""
@@ -69,7 +69,7 @@ class LateTuples:
 
 @dataclass(eq=False)
 class ForestRoot:
-    """A join in the plan of a forest, and what it has not taken yet."""
+    """A join of the forest, and its joined tuples that were not taken yet."""
 
     planned: PlannedTree
     reach: Reach
@@ -87,7 +87,7 @@ class ForestRoot:
         return sum(rows.shape[1] for rows in self.joined)
 
     def take(self) -> tuple[list[Numbers], list[LateTuples], int]:
-        """What the tuples that were inserted since the last call led to."""
+        """The joined tuples that the inserts since the last call have produced."""
         taken = self.joined, self.late, self.earliest
         self.joined, self.late, self.earliest = [], [], FOREVER
         return taken
@@ -240,7 +240,7 @@ class JoinForest:
         return self._tuples(each, stem, rows)
 
     def _tuples(self, each: int, stem: Stem, rows: Numbers, kept: tuple[PlannedTree, Flags] | None = None) -> NewTuples:
-        """Tuples of an input, with those who want them; a join may want only some."""
+        """Tuples of an input, with the bits of the queries that may want them; `kept` are those that one join wants."""
         wants: dict[int, Wants] = {}
         for number, root in enumerate(self._roots):
             inputs = self.inputs_of(number)
@@ -272,7 +272,7 @@ class JoinForest:
         return True
 
     def _insert_rows(self, each: int, source: Stem, rows: Numbers, kept: tuple[PlannedTree, Flags]) -> None:
-        """Insert new tuples of an input, and note what they lead to for each join."""
+        """Insert new tuples of an input, and add the joined tuples that they produce to each join."""
         assert self.plan is not None
         readers = [number for number in range(len(self._roots)) if each in self.inputs_of(number)]
         for begin in range(0, len(rows), INSERTED_TUPLES):

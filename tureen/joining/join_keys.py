@@ -1,6 +1,6 @@
 """Join keys: two columns as integers that compare as Spark compares the values.
 
-See `tureen.keys` for the keys of one column. KeyColumn of strings and wide decimals are ranks among the values of both
+See `tureen.keys` for the keys of one column. The keys of strings and wide decimals are ranks among the values of both
 columns.
 """
 

@@ -13,7 +13,7 @@ from tureen.joining.tuple_id_set import TupleIdSet
 
 @dataclass
 class InputState:
-    """The tuples of one input that are not in the state any more, and numbers since the operator started."""
+    """The tuples of one input that have left the state, and counts since the operator started."""
 
     dead: TupleIdSet = field(default_factory=TupleIdSet)
     """The ids of tuples that punctuations have removed from the state."""
@@ -22,7 +22,7 @@ class InputState:
     discarded: int = 0
     """Tuples that were joined and never in the state, because other inputs had closed their keys before."""
     dropped: int = 0
-    """Tuples that were not even joined: no result can contain them."""
+    """Tuples that were not joined, because no result can contain them."""
     punctuations: int = 0
     """Punctuations that were read."""
     unscanned: list[Ids] = field(default_factory=list)
@@ -60,7 +60,7 @@ class InputState:
         self.unscanned = [(0, end)]
 
     def next_scan(self, size: int) -> Ids | None:
-        """The next ids to compare, at most so many, the newest first; None if there are none left."""
+        """The next interval of ids to compare, with at most `size` ids, the newest first; None if none is left."""
         if not self.unscanned:
             return None
         first, end = self.unscanned.pop()

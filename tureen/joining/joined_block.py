@@ -38,7 +38,7 @@ class PieceTuples:
 
 @dataclass(frozen=True)
 class JoinedPiece:
-    """The joined tuples of one block of new tuples; where some of them can be given, None stands for all."""
+    """The joined tuples of one block of new tuples; `rows` selects some of them, None all."""
 
     tuples: Sequence[PieceTuples]
     lineages: Lineages | SparseLineages

@@ -17,7 +17,7 @@ from tureen.joining.stem import Stem
 from tureen.stems.key_index import HASHED, codes_of, valid_flags
 
 Narrow = Callable[[Numbers, Numbers], tuple[Numbers, Numbers]]
-"""Keeps some pairs of rows and tuples."""
+"""A filter of pairs of rows and tuples."""
 
 
 class ProbedPairs(NamedTuple):

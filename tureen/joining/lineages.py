@@ -62,11 +62,11 @@ class Lineages:
         return 64 * self.words
 
     def take(self, rows: Numbers) -> Lineages:
-        """The lineages of some rows."""
+        """The lineages of the given rows."""
         return Lineages(self.bits, self.of_row[rows])
 
     def both(self, other: Lineages) -> Lineages:
-        """For each row, the queries that are in its lineage here and there.
+        """The intersection of both lineages of each row.
 
         >>> left = Lineages(np.array([[6], [1]], np.uint64), np.array([0, 0, 1]))
         >>> both = left.both(Lineages(np.array([[3]], np.uint64), np.array([0, 0, 0])))
@@ -86,12 +86,12 @@ class Lineages:
         return np.arange(len(self)) if has_any.all() else np.flatnonzero(has_any[self.of_row])
 
     def rows_with(self, slots: Bitmaps) -> Numbers:
-        """The rows whose lineage has one of some slots, given as a bitmap."""
+        """The rows whose lineage has at least one of the slots of a bitmap."""
         has_any: Flags = np.any(self.bits & slots, axis=1)
         return np.flatnonzero(has_any[self.of_row])
 
     def without(self, slots: Bitmaps, rows: Flags) -> Lineages:
-        """The lineages, in some of the rows without some slots.
+        """The lineages, without the slots of a bitmap in the given rows.
 
         >>> Lineages(np.array([[6]], np.uint64), np.array([0, 0])).without(
         ...     np.array([2], np.uint64), np.array([False, True])
@@ -115,7 +115,7 @@ class Lineages:
 
     @property
     def slots(self) -> Numbers:
-        """The slots of all rows, if no lineage is one that no row has."""
+        """The slots of all lineages; after `compacted`, those of all rows."""
         return np.flatnonzero(np.unpackbits(self._slots.view(np.uint8), bitorder="little"))
 
     def rows_of(self, slot: int) -> Numbers:
@@ -131,7 +131,7 @@ class Lineages:
         return np.flatnonzero(has_slot[self.of_row])
 
     def pairs(self, rows: Numbers, slots: Bitmaps, at_most: int) -> tuple[Numbers, Numbers] | None:
-        """For each of some rows and each of its slots that a bitmap has, the row and the slot; None if too many.
+        """The pairs of a row and a slot, of the given rows and the slots of a bitmap; None if more than `at_most`.
 
         >>> lineages = Lineages(np.array([[6], [1]], np.uint64), np.array([0, 1, 0]))
         >>> [each.tolist() for each in lineages.pairs(np.array([1, 2]), np.array([7], np.uint64), 9)]

@@ -22,7 +22,7 @@ from tureen.joining.stem import Stem
 from tureen.stems.key_index import HASHED, codes_of, valid_flags
 
 Reach = tuple[int | None, ...]
-"""How long a tuple of each input of a join joins later ones; None without a limit."""
+"""The reach of each input of a join: how much later the tuples that its tuples join may be; None without a limit."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class PlanInputs:
             occurrences = Counter(join.relations)
             inputs: list[int] = []
             for index, (relation, limit) in enumerate(zip(join.relations, limits, strict=True)):
-                # Which of several inputs over one relation is which is not known.
+                # Several inputs over one relation cannot be told apart.
                 is_unique = occurrences[relation] == 1
                 key = (relation, limit) if is_unique else (relation, limit, root, index)
                 if key not in numbers:

@@ -26,7 +26,7 @@ from tureen.plan_hint import EDDY, NO_HINT, PlanHint
 
 
 class PlannedJoin:
-    """Joins new tuples for all consumers of one shared join, by the plan that a hint or the observed costs tell."""
+    """Joins new tuples for all consumers of one shared join, by the plan of a hint or of the least observed cost."""
 
     def __init__(self, eddy: ContinuousJoin, hint: PlanHint = NO_HINT, forest: JoinForest | None = None) -> None:
         """Start with the plan of the hint or, without one, with the eddy; joins of a forest share sub-joins."""
@@ -39,10 +39,10 @@ class PlannedJoin:
         self._rest = PlanInputs.of([(eddy.join, (None,) * len(eddy.names))]).roots[0].rest
         self._choice = PlanChoice(hint.plan, hint.jit, len(self.names))
         self._is_selective = True
-        """Whether the tree has only tuples that consumers want; given up when consumers come and go."""
+        """Whether the tree has only tuples that consumers want; not after consumers have come and gone."""
         self._seen: tuple[int, Reach] = (-1, ())
         self.refused: str | None = None
-        """Why there is no tree although there should be one."""
+        """Why the eddy joins although the plan should be a tree."""
 
     @property
     def plan(self) -> str:

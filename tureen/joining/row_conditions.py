@@ -65,7 +65,7 @@ class RowConditions:
         return self._narrowed(sorted(costly, key=_function_rank), rows, numbers) if costly else numbers
 
     def _narrowed(self, factors: Sequence[JoinOpaque], rows: JoinedRows, numbers: Numbers) -> Numbers:
-        """The rows that satisfy factors with functions; one that raises is postponed, as by `tureen.matching`."""
+        """The rows that satisfy factors with functions; one that raises is evaluated last, as in `tureen.matching`."""
         pending = list(factors)
         while pending and len(numbers):
             postponed: list[JoinOpaque] = []

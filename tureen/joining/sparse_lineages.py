@@ -44,7 +44,7 @@ class SparseLineages:
         return 64 * self.words
 
     def take(self, rows: Numbers) -> SparseLineages:
-        """The lineages of some rows.
+        """The lineages of the given rows.
 
         >>> lineages = SparseLineages(np.array([0, 1, 1]), np.array([5, 3, 4]), 3, 1)
         >>> taken = lineages.take(np.array([1, 2, 1]))
@@ -57,7 +57,7 @@ class SparseLineages:
         )
 
     def both(self, other: Lineages | SparseLineages) -> SparseLineages:
-        """For each row, the queries that are in its lineage here and there.
+        """The intersection of both lineages of each row.
 
         >>> lineages = SparseLineages(np.array([0, 0, 1]), np.array([1, 2, 1]), 2, 1)
         >>> lineages.both(Lineages(np.array([[2]], np.uint64), np.array([0, 0]))).slots_of_rows.tolist()
@@ -76,11 +76,11 @@ class SparseLineages:
         return np.flatnonzero(self._counts)
 
     def rows_with(self, slots: Bitmaps) -> Numbers:
-        """The rows whose lineage has one of some slots, given as a bitmap."""
+        """The rows whose lineage has at least one of the slots of a bitmap."""
         return np.unique(self.rows[self._in(slots)])
 
     def without(self, slots: Bitmaps, rows: Flags) -> SparseLineages:
-        """The lineages, in some of the rows without some slots."""
+        """The lineages, without the slots of a bitmap in the given rows."""
         return self._where(~(rows[self.rows] & self._in(slots)))
 
     def compacted(self) -> SparseLineages:
@@ -103,7 +103,7 @@ class SparseLineages:
         return rows[begin:end]
 
     def pairs(self, rows: Numbers, slots: Bitmaps, at_most: int) -> tuple[Numbers, Numbers] | None:
-        """For each of some rows and each of its slots that a bitmap has, the row and the slot; None if too many."""
+        """The pairs of a row and a slot, of the given rows and the slots of a bitmap; None if more than `at_most`."""
         indexes = self._pairs_of(rows)
         indexes = indexes[self._in(slots)[indexes]]
         return (self.rows[indexes], self.slots_of_rows[indexes]) if len(indexes) <= at_most else None
@@ -118,7 +118,7 @@ class SparseLineages:
         return np.bincount(self.rows, minlength=self.count)
 
     def _pairs_of(self, rows: Numbers) -> Numbers:
-        """The indexes of the pairs of some rows."""
+        """The indexes of the pairs of the given rows."""
         counts = self._counts[rows]
         ends, starts = np.cumsum(counts), (np.cumsum(self._counts) - self._counts)[rows]
         indexes: Numbers = np.arange(int(counts.sum())) + np.repeat(starts - (ends - counts), counts)

@@ -27,7 +27,7 @@ class Stem(JoinInput, Protocol):
         """See `JoinInput.probe`."""
 
     def rows_of(self, ids: Numbers) -> Numbers:
-        """The numbers of the rows with some ids; -1 where there is none."""
+        """The numbers of the rows with these ids; -1 where there is none."""
 
     def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
         """Columns of some rows, in that order."""

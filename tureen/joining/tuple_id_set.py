@@ -42,12 +42,12 @@ class TupleIdSet:
         return self._size - before
 
     def contains(self, ids: Numbers) -> Flags:
-        """Which of some ids are in the set."""
+        """Which of the given ids are in the set."""
         if not self._size or not len(ids):
             return np.zeros(len(ids), np.bool_)
         chunk = int(ids.min()) >> _SHIFT
         if int(ids.max()) >> _SHIFT == chunk:
-            # Most calls are about neighbours, and sorting out chunks costs more than the look-up.
+            # Most calls are about neighbouring ids, for which grouping by chunk costs more than the look-up.
             return self._among(chunk, ids)
         result = np.empty(len(ids), np.bool_)
         for chunk, here in _by_chunk(ids):

@@ -1,8 +1,8 @@
 """Matching: which tuples of a block satisfy which clauses of a query run.
 
-Takes: blocks and cells (stems), query runs (queries). Holds: nothing but buffers that are reused.
-Gives: cells, the rows of one clause in one block, and the truth of any predicate over a block.
-Does not know: Spark, the catalog, windows, users.
+Takes blocks and cells (stems), query runs (queries). Holds nothing but buffers that are reused.
+Gives cells, the rows of one clause in one block, and the truth of any predicate over a block.
+Does not know Spark, the catalog, windows, users.
 
 * `match.py`: all clauses of a query run over a block; `clause_set.py`: clauses that come and go
 * `visits.py`, `access_paths.py`: which clauses are matched how

@@ -55,7 +55,7 @@ class StoredRun(NamedTuple):
 
 @dataclass
 class Freeing:
-    """Frees runs of the streams of a pot, and remembers what holds the others back."""
+    """Frees runs of the streams of a pot, and remembers why others are not freed."""
 
     catalog: Catalog
     inbox: Inbox

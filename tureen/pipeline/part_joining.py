@@ -46,7 +46,7 @@ class SubJoinIndexes:
         self.indexes: BoundedCache[tuple[str, Keys], KeyIndex] = BoundedCache(INDEX_BYTES, lambda index: index.bytes)
 
     def drop_others(self, paths: set[str]) -> None:
-        """Drop those of runs that do not exist any more."""
+        """Drop the indexes of runs that no longer exist."""
         self.indexes.drop(lambda key: key[0] not in paths)
 
 

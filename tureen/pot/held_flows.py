@@ -1,8 +1,8 @@
 """Flows that this server keeps available for its peers, in the catalog.
 
-A peer that receives a flow of a stream which this server receives itself holds it: the replica that has its rows is
-kept. The peer tells from time to time all that it holds, so nothing has to be told when it stops: what it does not
-name any more is released. A flow that was just asked for is *leased* until then.
+A peer *holds* the flows that it receives of streams which this server itself receives from others: the replicas with
+their rows are kept. Peers periodically send the list of all flows that they hold, so that no message is needed when one
+ends: a flow that is not on the list is released. A flow that was just requested is *leased* until the next list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far a replica is: the tuple ids of its stream's home up to which it has everything, and the home's highest time.
+"""The progress of a replica: the tuple id at the home up to which it has everything, and the home's highest time.
 
 It is stored in the key of each push to the replica, as the position of a derived stream is, so rows and progress are
 stored by one write. Texts compare by age.

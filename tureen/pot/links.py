@@ -57,7 +57,7 @@ def is_federated(tx: Connection) -> bool:
 
 
 def link_progress(tx: Connection, replica: int) -> str | None:
-    """How far the tuples of a replica are known to be stored; the keys of later pushes tell more."""
+    """The stored progress of a replica; the keys of later pushes have later ones."""
     return tx.execute(select(streams.c.derived_to).where(streams.c.id == replica)).scalar()
 
 

@@ -20,7 +20,7 @@ class Moment(NamedTuple):
 
 
 class PotProgress:
-    """How far a pot is."""
+    """The progress of one pot."""
 
     def __init__(self, catalog: Catalog) -> None:
         """Observe the pot of a catalog."""
@@ -42,7 +42,7 @@ class PotProgress:
         return Moment(token, self._heads.pushes())
 
     def is_reached(self, position: Position | PushPosition) -> bool:
-        """Whether an answer of now reflects a position: it includes the push, or all that the other answer did.
+        """Whether an answer now would reflect a position: that of a push, or of another answer.
 
         Over derived streams only if `is_derived` returns True as well.
         """

@@ -1,4 +1,4 @@
-"""The places of punctuations among the tuples of a stream, for readers that follow both in order.
+"""Where the punctuations of a stream stand among its tuples, for readers that follow both in order.
 
 A punctuation stands before the tuple of its `next_id`, and after all tuples with smaller ids. Punctuations of a stream
 are numbered in the order of its log. The catalog has the newest ones of those whose records are in runs; the others are

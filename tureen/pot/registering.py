@@ -27,7 +27,7 @@ Outcomes = dict[int, str | Exception]
 def change_together(catalog: Catalog, changes: Sequence[Registration | Unregistration]) -> list[str | Exception]:
     """Register and unregister queries in one transaction, and return their handles.
 
-    They happen at one moment: none depends on another, except that a name whose query leaves is free. One that is
+    They happen at one moment: none depends on another, except that the name of a removed query is free. One that is
     refused does not stop the others.
     """
     coming = {index: change for index, change in enumerate(changes) if isinstance(change, Registration)}

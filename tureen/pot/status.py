@@ -144,7 +144,7 @@ def describe_query(query: Registered) -> dict[str, Any]:
 
 
 def _need_status(tx: Connection, stream: Stream, held: Mapping[str, int]) -> list[dict[str, Any]] | None:
-    """What holds tuples of a stream back that keeps what is needed."""
+    """Why tuples of a stream that keeps what is needed are not freed."""
     if not stream.keeps_needed:
         return None
     windows = [

@@ -32,7 +32,7 @@ LEAST_DELAY = 0.02
 """The least number of seconds until the next read, if time alone closes steps."""
 
 KEPT_READS = 64
-"""The number of last reads that are kept for followers that are a little behind."""
+"""The number of reads that are kept for followers that are slightly behind."""
 
 
 class FollowedFinals:
@@ -46,7 +46,7 @@ class FollowedFinals:
         """For each of the last reads, the moment before it, and the groups."""
 
     def advance(self, answers: Answers, prepared: PreparedGroups, moment: ReadTo, since: ReadTo | None) -> None:
-        """Go on to a moment; at the first time, start at the position of the follower."""
+        """Advance to a moment; the first call starts at the position of the follower."""
         if self.open is None or self.is_behind(moment):
             self._reads.clear()
             self.open = OpenGroups(prepared.query)
@@ -196,7 +196,7 @@ class FinalFollowing:
     def _end(self, prepared: PreparedGroups) -> Position:
         snapshot = prepared.snapshot
         marks = FinalGroups(*prepared, self._answers.histories).marks()
-        # Of NOW, only that matters which steps are over.
+        # Of NOW, only the steps that are over matter.
         now = self._answers.last_step_end(prepared.query, snapshot)
         return Position(snapshot.seq, marks, snapshot.pushes, now)
 

@@ -58,7 +58,7 @@ class FinalGroups:
         }
 
     def knows(self, marks: Marks) -> bool:
-        """Whether it is known what was closed at marks; not of old ones, if there were many punctuations since."""
+        """Whether it is known what was closed at marks; not at old marks, if there were many punctuations since."""
         return all(
             not mark.punctuations or mark.punctuations >= self.histories.of(self.snapshot.streams[stream_id]).first
             for stream_id, mark in marks.items()

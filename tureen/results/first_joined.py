@@ -55,7 +55,7 @@ def first_joined(
 
 
 def _time_after(inputs: Sequence[StreamInput], count: int) -> int:
-    """A time up to which the inputs have about so many tuples together, estimated from some of them."""
+    """A time up to which the inputs have about `count` tuples together, estimated from a sample."""
     times, weights = [], []
     for entry in inputs:
         rows = np.unique(np.linspace(0, len(entry) - 1, min(_SAMPLE, len(entry))).astype(np.int64))

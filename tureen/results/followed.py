@@ -108,7 +108,7 @@ class FollowedStream:
             self._set.remove(followed.number)
 
     def advance(self, state: StreamState) -> set[FollowedClause]:
-        """Match the tuples that were added since the last call; the clauses that some of them may satisfy."""
+        """Match the tuples that were added since the last call; returns the clauses that they may satisfy."""
         interval = TupleIds(self.state.stream.next_id, state.stream.next_id)
         matched: set[FollowedClause] = set()
         if interval.end > interval.first and self._clauses:
@@ -132,7 +132,10 @@ class FollowedStream:
         return set[FollowedClause]().union(*matches)
 
     def skip(self, state: StreamState, *, known: bool = True) -> set[FollowedClause]:
-        """Leave the tuples that were added to the followers: all clauses; unless `known`, also the next ones."""
+        """Skip the tuples that were added, so that each follower reads them by itself; returns all clauses.
+
+        Unless `known`, the next tuples are skipped, too.
+        """
         for clause in self._clauses.values():
             clause.intervals.clear()
             clause.known_from = state.stream.next_id if known else NEVER
@@ -213,7 +216,7 @@ class FollowedQueries:
                 del self._streams[followed.stream_id]
 
     def advance(self) -> set[FollowedClause]:
-        """Match all new tuples; the clauses that some of them may satisfy, unless `unread` has matched them before."""
+        """Match all new tuples; returns the clauses that they may satisfy, unless `unread` has matched them before."""
         with self._lock:
             for stream in self._streams.values():
                 self._advance(stream)

@@ -2,7 +2,7 @@
 
 Followers of queries with the same groups in the same window share one `FollowedGroups`: the groups are computed once
 for each moment. The last differences are kept, so that a follower which is a few moments behind gets their sum. For any
-other position, the groups at that position are computed from the tuples of then.
+other position, the groups at that position are computed from its tuples.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class GroupSource(Protocol):
     """Computes the groups of a query moment by moment."""
 
     def advance(self, prepared: PreparedGroups, now: int) -> GroupRows:
-        """Go on to a moment; the groups that may differ."""
+        """Advance to a moment; returns the groups that may differ."""
 
     def rows(self) -> pa.Table:
         """The rows of all groups at the last moment."""
@@ -82,7 +82,7 @@ class PartialSource:
         """The groups, while they cannot be computed from partial aggregates."""
 
     def advance(self, prepared: PreparedGroups, now: int) -> GroupRows:
-        """Go on to a moment; the groups that may differ."""
+        """Advance to a moment; returns the groups that may differ."""
         registered, snapshot, ready = prepared
         assert isinstance(ready, Ready)
         state = snapshot.streams[registered.stream_ids[0]]
@@ -119,7 +119,7 @@ class EvaluatedSource:
         self._rows: pa.Table | None = None
 
     def advance(self, prepared: PreparedGroups, now: int) -> GroupRows:
-        """Go on to a moment; all groups."""
+        """Advance to a moment; returns all groups."""
         before = self._rows
         self._rows = self._answers.rows_before_finish(*prepared, now)
         return GroupRows(self._rows.slice(0, 0) if before is None else before, self._rows)
@@ -153,13 +153,13 @@ class FollowedGroups:
         self.next_edge: int | None = None
         """The earliest NOW at which time alone may change the groups; None if it never does."""
         self._checked: BoundedCache[Hashable, int] = BoundedCache(KEPT_MOMENTS)
-        """Up to which difference the expressions of queries were evaluated for all groups without an error."""
+        """For each query, the number of differences up to which its expressions raised no error for any group."""
         self._has_tables = bool(prepared.snapshot.tables)
         self._tables: object = None
         self._nothing = NumberedGroups(np.empty(0, np.int64), pa.table({}))
 
     def advance(self, prepared: PreparedGroups, now: int) -> Position:
-        """Go on to the present; the position of it."""
+        """Advance to the present; returns its position."""
         snapshot, before = prepared.snapshot, self.position
         position = snapshot.position_at(now)
         if before is not None and not self._has_news(before, position, snapshot, now):
@@ -217,7 +217,7 @@ class FollowedGroups:
             self._dropped += 1
 
     def since(self, prepared: PreparedGroups, since: Position) -> GroupDelta | None:
-        """What changed since a position, up to the last moment; None if the groups at it are not known any more."""
+        """What changed from a position to the last moment; None if the groups at the position are no longer known."""
         number = self._moments.get(self._key(since), -1) - self._dropped
         if number >= 0:
             deltas = list(self._deltas)[number:]
@@ -243,7 +243,7 @@ class FollowedGroups:
         self._checked.put(outputs.key, last)
 
     def between(self, prepared: PreparedGroups, since: Position, end: Position) -> GroupDelta | None:
-        """What changed between two positions; None if the groups at one of them are not known any more."""
+        """What changed between two positions; None if the groups at one of them are no longer known."""
         first, last = (self._moments.get(self._key(each), -1) - self._dropped for each in (since, end))
         if first >= 0 and last >= first:
             deltas = list(self._deltas)[first:last]

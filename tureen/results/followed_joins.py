@@ -63,7 +63,7 @@ class FollowedJoins:
     indexes: KeyIndexes
     routing: str = ROUTING_POLICIES[0]
     setting: JoinSetting = JoinSetting.BOTH
-    """What the operators that start from now on use; the others are for experiments."""
+    """The setting of operators that are started from now on; all but the default are for experiments."""
     _operators: dict[tuple[SharedJoin, PlanHint], JoinOperator] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -125,7 +125,7 @@ class FollowedJoins:
                 del self._operators[operator.join.join, operator.join.hint]
 
     def advance(self) -> set[FollowedJoinQuery]:
-        """Join all new tuples; the queries that may have new rows."""
+        """Join all new tuples; returns the queries that may have new rows."""
         matched: set[FollowedJoinQuery] = set()
         for operator in self.operators():
             with operator.lock:

@@ -1,4 +1,4 @@
-"""Followers of queries in this process, and who is to be told of which changes.
+"""Followers of queries in this process, and which of them may have changes.
 
 Followers of queries over one stream share the matching of new tuples (`tureen.results.followed`), those of queries over
 joins the joining (`tureen.results.followed_joins`).
@@ -24,7 +24,7 @@ Follower = FollowedQuery | JoinFollower
 
 
 class News:
-    """The queries with possible changes that one consumer, such as a server, has not been told of yet."""
+    """The queries with possible changes that one consumer, such as a server, has not fetched yet."""
 
     def __init__(self) -> None:
         """Start without any; the first call of `Followers.advance` concerns all queries."""
@@ -57,7 +57,7 @@ class Followers:
             self.queries.remove(follower)
 
     def news(self) -> News:
-        """A consumer that is told of all changes from now on, as long as it exists."""
+        """A new consumer, for which changes are counted from now on, as long as it exists."""
         news = News()
         with self._lock:
             self._consumers.add(news)

@@ -90,7 +90,7 @@ class FollowedOutputs(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """Tells whose they are."""
+        """Identifies the query, or the queries of a template."""
 
     @property
     def next_number(self) -> int | None:
@@ -100,7 +100,7 @@ class FollowedOutputs(Protocol):
         """Of a template, those of its queries with a number from `first` on, and before `end`."""
 
     def changed(self, delta: GroupDelta, keys: Sequence[str], only_turns: bool) -> list[ChangedRow]:
-        """The changes of answers that follow from those of groups, in no order; or only the turns.
+        """The changes of answers that follow from changed groups, in no order; or only the turns.
 
         `keys` are the columns with the keys of the groups.
         """
@@ -148,7 +148,7 @@ class GroupOutputs:
         return self
 
     def changed(self, delta: GroupDelta, keys: Sequence[str], only_turns: bool) -> list[ChangedRow]:
-        """The changes of the answer that follow from those of its groups, in no order; or only the turns."""
+        """The changes of the answer that follow from changed groups, in no order; or only the turns."""
         texts = key_texts(delta, keys)
         pairs = pair_rows(self(delta.before), self(delta.after), only_turns)
         return [ChangedRow(pair.kind, hash_of(texts[pair.number]), pair.row, pair.before) for pair in pairs]

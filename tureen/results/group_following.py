@@ -28,10 +28,10 @@ FOLLOWED_GROUPINGS = 512
 """The number of groupings that a process keeps up to date; others are computed again when they are read."""
 
 LEAST_DELAY = 0.02
-"""The least number of seconds until time alone changes groups: changes within it are read together."""
+"""The minimum number of seconds between reads because of time alone: changes within it are read together."""
 
 REST = 4.0
-"""The least delay in processor times of the last read, so that time alone does not keep a core busy."""
+"""The minimum delay as a multiple of the last read's processor time, so that time alone does not keep a core busy."""
 
 
 def check_can_follow_groups(query: Query) -> None:
@@ -220,7 +220,7 @@ class GroupFollowing:
 
 
 def _rested(due: float | None, cost: float) -> float | None:
-    """When time alone may change groups that took so many seconds of processor time to read."""
+    """The delay of the next read because of time alone, given the processor time of the last one in seconds."""
     return None if due is None else max(due, REST * cost)
 
 

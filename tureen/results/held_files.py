@@ -1,4 +1,4 @@
-"""Answers although files are removed: those that a commit replaced, before they were mapped."""
+"""Retries of answers whose files were replaced by a commit and removed before they were mapped."""
 
 from __future__ import annotations
 

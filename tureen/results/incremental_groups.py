@@ -69,7 +69,7 @@ class IncrementalGroups:
         query_input: RegisteredInput,
         selector: Selector,
     ) -> GroupRows | None:
-        """Go on to another moment; None if a run has no partial aggregates, because an expression raises an error."""
+        """Advance to another moment; None if a run has no partial aggregates, because an expression raises an error."""
         with structure.lock:
             ranges = content.ranges(state)
             before = [(0, 0)] * len(ranges) if self._content is None else self._content.ranges(state)

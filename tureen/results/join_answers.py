@@ -51,7 +51,7 @@ AnswerSelection = Callable[[ReadySelection, RegisteredInput], pa.Table]
 
 @dataclass
 class JoinAnswer:
-    """One answer of a join: what it reads, and what was learned on the way."""
+    """One answer of a join: what it reads, and what was observed while it was computed."""
 
     leaves: Sequence[RegisteredInput]
     select: Callable[[ReadyInput, RegisteredInput], Selection]
@@ -89,7 +89,7 @@ class JoinAnswer:
         return ready.finish(self.rows(ready))
 
     def evaluate(self, ready: ReadyJoin) -> None:
-        """Join the inputs only, to learn how that is done."""
+        """Join the inputs without computing the answer, to record how they are joined."""
         self._matches(ready)
 
     def rows(self, ready: ReadyJoin) -> pa.Table | pa.RecordBatch:
@@ -110,7 +110,7 @@ class JoinAnswer:
         return table if now is None else with_now(table, now)
 
     def _matches(self, ready: ReadyJoin, first: int | None = None) -> JoinedMatches:
-        """The joined rows; with `first`, only so many of them, in order."""
+        """The joined rows; with `first`, only that number of them, in order."""
         matches = self._with_kept(ready, self._kept_matches)
         if matches is None:
             self.kept = None

@@ -240,7 +240,7 @@ class _PurgeMoment:
         return rows[~dead.contains(stem.ids_at(rows))] if len(dead) else rows
 
     def remove_new(self, number: int, ids: Ids) -> tuple[int, Numbers]:
-        """Leave out new tuples that are dead; the number of new tuples, and the rows of those."""
+        """Leave out new tuples that are dead; returns the number of new tuples, and the rows of the dead ones."""
         if ids[1] <= ids[0]:
             return 0, EMPTY
         rows = self.rows_between(number, ids)
@@ -249,7 +249,7 @@ class _PurgeMoment:
         return len(rows), dead
 
     def remove(self, number: int, rows: Numbers) -> Numbers:
-        """Remove tuples that are dead from the state; their rows."""
+        """Remove tuples that are dead from the state; returns their rows."""
         if not len(rows):
             return rows
         dead = rows[self._rule.dead(number, rows)]

@@ -1,4 +1,4 @@
-"""Lazy queries whose tuples are among those that are kept ready for another query.
+"""Lazy queries that are answered from the cells of a wider, eager clause.
 
 Ranges of columns are looked up in indexes, as fast as what is kept. What pays is a factor that no index answers: if it
 follows from a wider clause that is eager, it need not be evaluated again.

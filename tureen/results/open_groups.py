@@ -75,19 +75,19 @@ class OpenGroups:
         return len(self._codes)
 
     def skip_to(self, answers: Answers, prepared: PreparedGroups, moment: ReadTo) -> None:
-        """Go on to a moment without computing the groups that became final."""
+        """Advance to a moment without computing the groups that became final."""
         final = self._read_on(answers, prepared, moment)
         self._drop(final)
 
     def advance(self, answers: Answers, prepared: PreparedGroups, moment: ReadTo) -> pa.Table | None:
-        """Go on to a moment; the groups that became final since, before HAVING and the select list."""
+        """Advance to a moment; returns the groups that became final since, before HAVING and the select list."""
         final = self._read_on(answers, prepared, moment)
         groups = self._computed(prepared, final) if final.any() else None
         self._drop(final)
         return groups
 
     def _read_on(self, answers: Answers, prepared: PreparedGroups, moment: ReadTo) -> Mask:
-        """Add new rows; which rows belong to groups that are final at the moment."""
+        """Add new rows; returns which rows belong to groups that are final at the moment."""
         self._add(_new_rows(answers, prepared, self.moment.marks, moment.marks))
         self.moment = moment
         return self._final(answers, prepared, moment)

@@ -51,7 +51,7 @@ def _older(schema: Schema, segment: Segment, next_id: int) -> Iterator[Segment]:
 def latest_time(state: StreamState, next_id: int) -> int | None:
     """The highest time of the tuples before an id; None without any.
 
-    A replica also knows the highest time at its home, but not that of an earlier moment, so it does not count.
+    The highest time at the home of a replica is known only for the current moment, so it is not used.
     """
     if next_id >= state.stream.next_id and state.stream.replica_of is None:
         return state.stream.last_time

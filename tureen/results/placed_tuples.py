@@ -1,4 +1,4 @@
-"""Placed tuples: those at some positions of a stream's segments, in any order and as often as they are named."""
+"""Placed tuples: tuples at given positions of a stream's segments, in any order and with repetitions."""
 
 from __future__ import annotations
 

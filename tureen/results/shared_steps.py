@@ -39,7 +39,7 @@ class SharedSteps:
             self._uses = {}
 
     def note(self, query_id: str, *, is_composed: bool) -> None:
-        """Count an answer that was composed; or the tuples of a query were aggregated."""
+        """Count an answer of a query: composed of steps, or aggregated from tuples."""
         with self._lock:
             uses = self._uses.pop(query_id, 0)
             if query_id and is_composed and len(self._uses) < KNOWN_QUERIES:

@@ -83,7 +83,7 @@ def finish_matches(rule: TemplateRule, matches: TemplateMatches, members: Member
 
 
 def _raising(rule: TemplateRule, rows: pa.Table, numbers: Numbers, suspects: Numbers, patience: list[int]) -> Numbers:
-    """The suspect queries that raise on one of their rows, by bisection."""
+    """The queries among the suspects that raise on one of their rows, found by bisection."""
     try:
         rule.finish.each(rows.filter(pa.array(np.isin(numbers, suspects))))
     except LimitExceeded:

@@ -44,7 +44,7 @@ _NEVER_PUNCTUATED = UnreadPlaces(0, (), is_punctuated=False)
 def unread_places(catalog: Catalog, state: StreamState, mark: Mark, end_id: int) -> UnreadPlaces:
     """The punctuations after a mark that stand before the tuple `end_id`, or right before where it will be.
 
-    Of those that are older than what the catalog has, only what they close is known: they are left out.
+    Punctuations older than those in the catalog are left out: only what they close is known.
     """
     count = state.punctuation_end
     if not count:

@@ -191,7 +191,7 @@ class View:
     def snapshot(
         self, stream_ids: Sequence[int], table_ids: Sequence[str] = (), join_ids: Sequence[int] = ()
     ) -> Snapshot:
-        """Streams, tables and joins as of the last commit that was seen, with all rows whose pushes have returned."""
+        """Streams, tables and joins as of the last known commit, with all rows whose pushes have returned."""
         # Before the rows are read: a stream that gets the last missing ones meanwhile is not complete in this snapshot.
         troubles = self._troubles(stream_ids)
         snapshot = self._current(stream_ids, table_ids, join_ids)

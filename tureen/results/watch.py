@@ -1,4 +1,4 @@
-"""Statistics of invocations, from which the engine decides which clauses are eager and which joins are kept."""
+"""Statistics of invocations, by which the engine decides which clauses are eager and which joins are kept."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ class Deadlines:
         """The tasks that wait until each multiple of the resolution."""
         self._timer: asyncio.TimerHandle | None = None
         self._next_tick = 0
-        """When the timer rings; handles of some event loops do not tell."""
+        """When the timer rings, which the handles of some event loops do not show."""
 
     async def wait(self, waiter: asyncio.Future[None], seconds: float) -> None:
-        """Wait until a future is done, or so many seconds have passed; the future is done then."""
+        """Wait until a future is done, or until `seconds` have passed; the future is done then."""
         loop = asyncio.get_running_loop()
         # Not before the deadline; one in the distant past or future must not overflow.
         tick = math.ceil((loop.time() + min(max(seconds, 0.0), 1e9)) / CLOCK_RESOLUTION)

@@ -37,7 +37,7 @@ class HttpNeighbour:
         self._transport = Transport(peer.url, peer.token, timeout=ANSWER_SECONDS, patience=0.0, ca=peer.ca)
 
     def info(self, seconds: float | None = None) -> PeerInfo:
-        """What the peer tells about itself and what it shares, if it answers within some seconds."""
+        """The description that the peer gives of itself and of what it shares, if it answers within `seconds`."""
         return PeerInfo.from_json(self.request("GET", INFO_PATH, seconds=seconds))
 
     @contextmanager

@@ -109,7 +109,7 @@ class FlowsInUse(PeerRequest):
 
 
 class MissingFlows(ResponseBody):
-    """The flows that a peer receives and that are not here any more."""
+    """The flows that a peer receives and that this server no longer has."""
 
     missing: list[list[str]]
 

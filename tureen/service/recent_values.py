@@ -17,7 +17,7 @@ from cachetools import LRUCache
 Value = TypeVar("Value")
 
 MAX_VALUES = 64
-"""The most values that are kept; those that were not asked for the longest are dropped."""
+"""The maximum number of values; the least recently used are dropped."""
 
 MAX_AGE = 10.0
 """The most seconds for which a value is used, whatever a client accepts."""

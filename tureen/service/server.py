@@ -41,7 +41,7 @@ READY_POLL_SECONDS = 0.1
 """The seconds between two checks of whether Spark has started."""
 
 GC_THRESHOLDS = (10_000, 100, 20)
-"""When the collector looks for garbage: after that many new objects, and every that many times among older ones.
+"""The thresholds of garbage collection: the number of new objects, and of collections before older ones are examined.
 
 A collection of 10,000 new objects takes a millisecond.
 """

@@ -16,7 +16,7 @@ from tureen.pot.pot_progress import Moment
 from tureen.service.rendering import Rendered, ResponseFormat
 
 MAX_BYTES = 64 << 20
-"""The most bytes of all answers that are kept; those that were not asked for the longest are dropped."""
+"""The maximum size of all answers in bytes; the least recently used are dropped."""
 
 
 class AnswerKey(NamedTuple):

@@ -11,7 +11,7 @@ CALLS_PER_THREAD = 16
 """The most calls of followers that one thread gets at a time."""
 
 MAX_THREADS = 8
-"""The most threads that run calls at a time: slow ones delay others only if there are so many of them."""
+"""The maximum number of threads that run calls at a time: fewer slow calls than that delay no others."""
 
 Result = TypeVar("Result")
 QueuedCall = tuple[asyncio.Future[Any], Callable[[], Any]]

@@ -11,7 +11,7 @@ Does not know Spark, the catalog, HTTP, or the clock.
 * `stream_index.py`: the streams that cover a query, out of thousands
 * `topology.py`, `network_cost.py`, `network.py`: peers, the cost of a plan, the streams that flow
 * `planning.py`, `widening.py`, `subnets.py`: the plan for a new query
-* `peer_network.py`: a network from what its peers tell, and a plan as what each peer receives
+* `peer_network.py`: a network from the reports of its peers, and a plan as what each peer receives
 * `sampled_rates.py`: rates of streams from their newest rows
 * `measured_rates.py`, `photon_sample.py`, `simulation.py`, `network_picture.py`: a network in simulation
 """

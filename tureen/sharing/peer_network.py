@@ -1,6 +1,6 @@
-"""A network from what its peers tell about a stream, and a plan as what each peer has to receive.
+"""A network from the reports of its peers about a stream, and a plan as what each peer has to receive.
 
-A peer tells from which neighbours it can receive the stream and which flows it receives, each as the SQL by which it
+A peer reports from which neighbours it can receive the stream and which flows it receives, each as the SQL by which it
 asked for them. Every flow goes over one link, and is computed from a flow that the sender receives, or from the stream
 itself at its home. The plan for a query is a list of *hops*: each peer receives a flow from the one before it. If a hop
 widens a flow, the receiver computes the narrower one from it.
@@ -33,7 +33,7 @@ class ReceivedFlow(NamedTuple):
 
 @dataclass(frozen=True)
 class PeerReport:
-    """What a peer tells about one stream."""
+    """What a peer reports about one stream."""
 
     name: str
     is_home: bool
@@ -65,7 +65,7 @@ class PeerNetwork:
         rates: StreamRates,
         costs: CostModel | None = None,
     ) -> None:
-        """Assemble it from what peers tell; texts that cannot be read, and flows without a source, are left out."""
+        """Assemble it from the reports of peers; invalid texts, and flows without a source, are left out."""
         self._stream, self._schema = stream, schema
         self.states: Mapping[str, PeerReport] = {state.name: state for state in states}
         costs = costs or CostModel()
@@ -183,7 +183,7 @@ def _topology(states: Mapping[str, PeerReport]) -> Topology:
 
 
 def checked_hops(hops: Sequence[Hop], most: int) -> Sequence[Hop]:
-    """Hops that another peer told; raises if they are not one route."""
+    """Hops from another peer; raises if they are not one route."""
     if len(hops) > most:
         raise TureenError(f"a route must not have more than {most} hops, got {len(hops)}")
     for before, after in pairwise(hops):

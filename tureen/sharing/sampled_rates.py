@@ -1,4 +1,4 @@
-"""Rates of streams from a sample of their newest rows, when nobody knows more about them."""
+"""Rates of streams, estimated from a sample of their newest rows."""
 
 from __future__ import annotations
 

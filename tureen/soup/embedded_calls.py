@@ -1,4 +1,4 @@
-"""Calls by handle: what handles and servers ask of the queries and templates of an open pot."""
+"""Calls by handle: the methods behind handles and routes, on the queries and templates of an open pot."""
 
 from __future__ import annotations
 

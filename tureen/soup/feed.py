@@ -159,7 +159,7 @@ class ChangeReader:
             position = rest.end
             if len(rest):
                 return FeedChanges(position, (), rest, self._xml_templates(followed))
-        # All of a stream is new that the position does not name: it was created later.
+        # A stream that the position does not name was created later: all of it is new.
         before = {stream: position.marks.get(stream, Mark(0)) for stream in snapshot.streams}
         parts = list(unread_parts(before, {stream: mark.next_id for stream, mark in end.marks.items()}))
         groups = (
@@ -220,7 +220,7 @@ class ChangeReader:
 
 
 def _groups_since(position: Position) -> Position:
-    """Since when groups were not read: of a position between rows, since before them."""
+    """The position since which groups were not read: for a position between rows, the one before these rows."""
     unread = position.unread
     return position if unread is None else since_of(unread)
 

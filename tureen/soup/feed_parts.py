@@ -24,7 +24,7 @@ class FeedRow(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int, QueryKey]:
-        """The place in a feed: of a tuple, rows of queries over one stream, then first joined rows, and so on."""
+        """The order in a feed: by tuple, then the rows of queries over one stream, first joined rows, second ones."""
         return self.tuple_id, self.joined, self.key
 
 
@@ -93,8 +93,8 @@ class FeedChanges:
 def unread_parts(before: Mapping[int, Mark], ends: Mapping[int, int]) -> Iterator[FeedPart]:
     """The parts of a feed between marks and ends, without rows.
 
-    First the rest of a tuple of which some changes were read, because its joined rows are counted with the marks of
-    then; after that stream by stream, each with all tuples of those before it.
+    First the rest of a tuple of which some changes were read, because its joined rows were counted with the marks of
+    that read; then stream by stream, each with all tuples of those before it.
     """
     marks = dict(before)
     for stream, mark in sorted(before.items()):

@@ -14,7 +14,7 @@ from tureen.soup.turns import ChangeChoice, HeldTurns
 from tureen.xml_template import Part
 
 ReadGroups = Callable[[Position | None, bool], GroupChanges]
-"""Reads the changes since a position; or only those of groups that come and go."""
+"""Reads the changes since a position; or only the turns, see `turns.py`."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class GroupBatch:
 
 
 class GroupReader:
-    """Reads the changes of groups that a follower chose; of turns that must last, it is for one follower."""
+    """Reads the changes of groups that a follower chose; with turns that must last, it serves a single follower."""
 
     def __init__(self, choice: ChangeChoice) -> None:
         """Read changes of that choice."""

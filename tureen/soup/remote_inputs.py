@@ -17,7 +17,7 @@ class RemoteStreams(Protocol):
     """What receives streams of other servers; see `tureen.federation.federation.Federation`."""
 
     def find_remote(self, name: str) -> Stream | None:
-        """Make a stream known that a peer shares under that name; None if no peer does."""
+        """Add the stream that a peer shares under that name to the catalog; None if no peer shares one."""
         ...
 
     def replica_for(self, stream: Stream, query: Query, number: int) -> int:

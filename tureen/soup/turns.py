@@ -1,4 +1,4 @@
-"""Which changes of groups a follower gets: all, or only those of groups that come and go; at once, or if they last."""
+"""Which changes of groups a follower gets: all or only *turns*, groups that join or leave; at once or if they last."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def change_choice(on: str | None, hold: str | None) -> ChangeChoice:
 
 @dataclass(slots=True)
 class PendingTurn:
-    """A group that came or went, and was not reported yet."""
+    """A turn that was not reported yet."""
 
     change: ChangedRow
     turned_at: int
     since: Position
-    """The last position at which it had not turned."""
+    """The last position before its turn."""
 
 
 @dataclass

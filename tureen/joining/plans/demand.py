@@ -32,26 +32,26 @@ FIRST_WORDS, MOST_WORDS = 4, 16
 """The size of a set of bits, before and after sizes of groups are known."""
 
 LEAST_FAILING, LEAST_TESTED = 0.05, 64
-"""The share of tuples that must fail a test, for it to be made; unless it was made for few tuples."""
+"""A test is used if at least this share of tuples fails it, or if it was made for fewer tuples than this."""
 
 FEW_PASSING = 0.02
-"""If no more tuples pass, there are no further tests."""
+"""If at most this share of tuples passes the tests so far, no further ones are made."""
 
 REPEATED = 8
 """A test that few tuples failed is made again after this many rebuilds."""
 
 
 class PartnerDemand:
-    """Knows which tuples of a store a join demands."""
+    """Decides which tuples of a store are in demand by a join."""
 
     def __init__(self, root: PlanRoot, store: PlanStore) -> None:
-        """Start with the tuples of a store, none of which is known yet."""
+        """Start with the tuples of a store, none of which was tested yet."""
         graph = root.graph
         self._graph, self._store, self._bits_of_root = graph, store, root.bits
         self._size = 0
         self._wants = np.empty(0, np.uint64)
         self._level, self._passed = np.empty(0, np.int8), np.empty(0, np.int8)
-        """How far each tuple has come, and how many tests it has passed."""
+        """The level of each tuple (see `demand_kernels`), and how many tests it has passed."""
         self._ranks = np.array(ranks_of(graph, inputs_of_shape(root.shape)), np.int64)
         tests = [
             tests_of(graph, number, root.inputs, self._ranks.tolist()) if number in root.inputs else NO_TESTS
@@ -69,7 +69,7 @@ class PartnerDemand:
         self._begin()
 
     def _begin(self) -> None:
-        """Empty directories for the chosen tests."""
+        """Create empty directories for the chosen tests."""
         count = len(self._graph)
         thirds: dict[tuple[int, int], list[int]] = {}
         used: set[tuple[int, int]] = set()
@@ -124,7 +124,7 @@ class PartnerDemand:
         return self._run(is_tested=True)
 
     def _extend(self) -> int:
-        """Know the tuples that were added to the store; the first of them."""
+        """Add the tuples that are new in the store; returns the first of them."""
         store, begin = self._store, self._size
         self._size = store.size
         if self._size > len(self._level):
@@ -138,13 +138,13 @@ class PartnerDemand:
         return begin
 
     def drop(self, tuples: Numbers) -> int:
-        """Demand tuples never again; the number of those that were suspended."""
+        """Remove tuples from demand for good; returns how many of them were suspended."""
         level = self._level[tuples]
         self._level[tuples] = kernel.DROPPED
         return int(np.count_nonzero(kernel.is_waiting(level)))
 
     def keep(self, rows: Numbers) -> None:
-        """Forget all but some tuples, as the store does; `rebuild` must be called then."""
+        """Keep only the given tuples, as the store does; `rebuild` must be called afterwards."""
         self._wants, self._level, self._passed = self._wants[rows], self._level[rows], self._passed[rows]
         self._size = len(rows)
 
@@ -185,7 +185,7 @@ class PartnerDemand:
         self._words = self._words_needed()
 
     def _words_needed(self) -> int:
-        """As many that few pairs of sets share a bit by accident: four times the square of the tuples of a key."""
+        """So many that unrelated sets seldom share a bit: four times the square of the tuples of a key."""
         entries = self._entries[: self._counts[kernel.ENTRIES], kernel.DIRECTORY]
         sizes = np.bincount(entries, minlength=len(self._directories))
         has_sets = (self._directories[:, kernel.THIRDS :] >= 0).any(axis=1) & (sizes > 0)

@@ -28,7 +28,7 @@ ENTRIES, STACK, ACTIVATED, NEXT, END, TESTS, PUBLICATIONS = range(7)
 """Counters: how many there are, the tuples that are still to be published, and what was done so far."""
 
 DROPPED, SUSPENDED, ALIVE, ACTIVE = -1, 0, 1, 2
-"""How far a tuple has come: it can join nothing; waits; has partners in later inputs; is in demand."""
+"""The levels of a tuple: it can join nothing; waits; has partners in later inputs; is in demand."""
 
 
 def is_waiting(level: np.ndarray) -> Flags:

@@ -1,4 +1,4 @@
-"""Turns the feedback of a plan off where it does not help, and on again to see whether it does now.
+"""Turns the feedback of a plan off where it costs more than it saves, and on again from time to time to compare.
 
 Testing a tuple costs more than one intermediate result that is not made; feedback pays where it avoids many of them.
 What a new tuple costs is counted with and without feedback (`plan_costs`).

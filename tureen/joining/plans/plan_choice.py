@@ -1,4 +1,4 @@
-"""Which plan a continuous join has: that of a hint, or the one that does less by what was observed.
+"""The choice of the plan of a continuous join: that of a hint, or the one with less work as observed.
 
 The eddy joins every new tuple anew with all other inputs. Where it makes many intermediate results of which few become
 joined tuples, a tree with feedback makes fewer: it keeps them, and does not make those without partners. A tree holds
@@ -63,6 +63,6 @@ class PlanChoice:
             self._change(EDDY, 2 * self._visits)
 
     def _change(self, plan: str, visits: float) -> None:
-        """Change the plan; the other one comes back if it would do less than so many visits."""
+        """Change the plan; the other one is chosen again if it would take fewer than `visits` visits."""
         self.plan, self._visits, self._seen = plan, visits, (0, 0, 0)
         self.changes += 1

@@ -81,7 +81,7 @@ class PlanStore:
         return NewTuples(self.ids[rows], self.times[rows], self.keys[: self.columns[number], rows], self.wants[rows])
 
     def unwant(self, tuples: Numbers, bits: np.uint64) -> None:
-        """Remove queries from those that want tuples; what nobody wants is forgotten with the expired ones."""
+        """Remove queries from the bits of tuples; a tuple without bits is removed with the expired ones."""
         self.wants[tuples] &= ~bits
         self.until[tuples[self.wants[tuples] == 0]] = NEVER
 

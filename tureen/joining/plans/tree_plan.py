@@ -66,7 +66,7 @@ class TreePlan:
         limits = [each for number, each in enumerate(reach) if number not in tables]
         self._reach = None if None in limits else max((each for each in limits if each is not None), default=None)
         self.horizon: int = NEVER
-        """Everything that joins a tuple from this time on is there."""
+        """The plan has all tuples that can join a tuple from this time on."""
         self._latest: int = NEVER
         self.counts = [RootCounts() for _ in self.roots]
         self.work = PlanWork()
@@ -103,7 +103,7 @@ class TreePlan:
             self._switch.begin(self.spent)
 
     def _rebuild(self) -> None:
-        """Let all tuples take part that are in demand; what they join with each other is not reported."""
+        """Activate all tuples that are in demand, without reporting the results among them."""
         bits = self._undirected()
         active = [np.flatnonzero((self.store.wants[: self.store.size] & bits) != 0)] if bits else []
         active += [demand.rebuild() for demand in self.demands if demand is not None]
@@ -156,7 +156,7 @@ class TreePlan:
         return _merged(demanded)
 
     def _turn(self, *, is_on: bool) -> bool:
-        """Turn the feedback that is left to the switch on or off; whether it was not before."""
+        """Turn the feedback that the switch decides about on or off; returns whether anything changed."""
         is_changed = False
         for number, root in enumerate(self.roots):
             demand = self.demands[number]
@@ -175,7 +175,7 @@ class TreePlan:
         return is_changed
 
     def _activate(self, tuples: Numbers, output: _Output | None) -> None:
-        """Let tuples take part that did not before; without an output, their results are not reported."""
+        """Activate tuples; without an output, their results are not reported."""
         tuples = tuples[~self.store.active[tuples]]
         self.store.active[tuples] = True
         inputs = self.store.inputs[tuples]
