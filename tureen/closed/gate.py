@@ -97,10 +97,6 @@ class Gate:
         codes = BatchCodes(self.schema, rows[0] if rows else pa.RecordBatch.from_pylist([], self.schema.arrow))
         self._note(codes, None, section.patterns, arrival)
 
-    def needs_rows(self) -> bool:
-        """Whether the accepted rows close anything."""
-        return bool(self.rules)
-
     def _closed_rows(self, codes: BatchCodes, placed: Sequence[PlacedPattern]) -> tuple[np.ndarray, _Closing]:
         """The rows that earlier punctuations close, and which ones these are."""
         why = _Closing(self.schema, codes, self.closed, placed)

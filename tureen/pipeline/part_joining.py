@@ -45,10 +45,6 @@ class SubJoinIndexes:
         """None yet."""
         self.indexes: BoundedCache[tuple[str, Keys], KeyIndex] = BoundedCache(INDEX_BYTES, lambda index: index.bytes)
 
-    def drop_others(self, paths: set[str]) -> None:
-        """Drop the indexes of runs that no longer exist."""
-        self.indexes.drop(lambda key: key[0] not in paths)
-
 
 class KeptPart(NamedTuple):
     """A part of a join, and its sub-join, if it is not a stream."""

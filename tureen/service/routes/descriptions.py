@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
+from starlette.responses import Response
 
 from tureen.service import body_shapes as shapes
 from tureen.service.bodies import ARROW, CSV, JSON, LINES, XML
@@ -51,6 +52,11 @@ def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
         status: {"model": shapes.ErrorBody, "description": _ERRORS[status]}
         for status in sorted({*statuses, *_EVERY_ROUTE})
     }
+
+
+def without_content(*statuses: int) -> dict[str, Any]:
+    """The arguments of a route that changes something and responds without content; it may fail with these statuses."""
+    return {"status_code": 204, "response_class": Response, "responses": describe_errors(*statuses)}
 
 
 def describe_row_body(*, json: Mapping[str, Any] | None = None, xml: bool = False) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tureen.errors import UnknownFunction, nearest
 from tureen.functions.user_function import function_key
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
-from tureen.service.routes.descriptions import describe_errors
+from tureen.service.routes.descriptions import describe_errors, without_content
 from tureen.service.routes.parameters import Admin, After, Limit, Reader
 from tureen.service.routes.responses import json_response, page
 from tureen.soup.embedded import Soup
@@ -54,13 +54,7 @@ async def show_functions(caller: Reader, limit: Limit = 100, after: After = None
     return json_response({"functions": [visible_function(caller, function) for function in listed], "next": next_page})
 
 
-@router.delete(
-    "/v1/functions/{name}",
-    status_code=204,
-    response_class=Response,
-    responses=describe_errors(404, 409),
-    summary="Drop a function",
-)
+@router.delete("/v1/functions/{name}", summary="Drop a function", **without_content(404, 409))
 async def drop_function(caller: Admin, name: str) -> Response:
     """Drop a function that no query calls."""
     await asyncio.to_thread(caller.soup.drop_function, name)

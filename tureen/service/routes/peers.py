@@ -11,15 +11,12 @@ from starlette.responses import Response
 from tureen.errors import UnknownPeer
 from tureen.schema import name_key
 from tureen.service import network_shapes as shapes
-from tureen.service.routes.descriptions import describe_errors
+from tureen.service.routes.descriptions import describe_errors, without_content
 from tureen.service.routes.parameters import Admin, After, Limit
 from tureen.service.routes.responses import json_response, page
 from tureen.soup.embedded import Soup
 
 router = APIRouter(tags=["peers"])
-
-CHANGE: dict[str, Any] = {"status_code": 204, "response_class": Response, "responses": describe_errors(404)}
-"""Routes that change something, and answer without content."""
 
 
 @router.post(
@@ -43,21 +40,21 @@ async def show_peers(caller: Admin, limit: Limit = 100, after: After = None) -> 
     return json_response({"peers": listed, "next": next_page})
 
 
-@router.delete("/v1/peers/{name}", summary="Remove a peer", **CHANGE)
+@router.delete("/v1/peers/{name}", summary="Remove a peer", **without_content(404))
 async def drop_peer(caller: Admin, name: str) -> Response:
     """Receive nothing from a peer any more, and share nothing with it."""
     await asyncio.to_thread(caller.soup.remove_peer, name)
     return Response(status_code=204)
 
 
-@router.put("/v1/peers/{name}/shares/{stream}", summary="Share a stream", **CHANGE)
+@router.put("/v1/peers/{name}/shares/{stream}", summary="Share a stream", **without_content(404))
 async def share_stream(caller: Admin, name: str, stream: str) -> Response:
     """Let a peer receive a stream."""
     await asyncio.to_thread(caller.soup.share_stream, name, stream)
     return Response(status_code=204)
 
 
-@router.delete("/v1/peers/{name}/shares/{stream}", summary="Withdraw a stream", **CHANGE)
+@router.delete("/v1/peers/{name}/shares/{stream}", summary="Withdraw a stream", **without_content(404))
 async def unshare_stream(caller: Admin, name: str, stream: str) -> Response:
     """Withdraw a stream from a peer; it stops receiving."""
     await asyncio.to_thread(caller.soup.unshare_stream, name, stream)

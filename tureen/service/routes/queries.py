@@ -24,7 +24,7 @@ from tureen.service.error_responses import encode_json
 from tureen.service.event_stream import Follower
 from tureen.service.recent_values import accepted_age
 from tureen.service.rendering import Rendered, ResponseFormat, render, unless_known
-from tureen.service.routes.descriptions import EVENT_STREAM, describe_answer, describe_errors
+from tureen.service.routes.descriptions import EVENT_STREAM, describe_answer, describe_errors, without_content
 from tureen.service.routes.parameters import (
     After,
     Hold,
@@ -143,13 +143,7 @@ async def share_query(caller: Writer, handle: str, body: shapes.ShareRequest) ->
     return json_response(await asyncio.to_thread(share))
 
 
-@router.delete(
-    "/v1/queries/{handle}",
-    status_code=204,
-    response_class=Response,
-    responses=describe_errors(404),
-    summary="Unregister a query",
-)
+@router.delete("/v1/queries/{handle}", summary="Unregister a query", **without_content(404))
 async def drop_query(caller: Writer, handle: str) -> Response:
     """Unregister a query; with a handle, an admin can unregister those of all principals."""
 

@@ -22,7 +22,7 @@ from tureen.service.authorization import Caller
 from tureen.service.bodies import PUSH_TYPES, XML, check_row_count, is_endless, parse_rows, read_row_body
 from tureen.service.error_responses import encode_json
 from tureen.service.recent_values import accepted_age
-from tureen.service.routes.descriptions import describe_errors, describe_row_body
+from tureen.service.routes.descriptions import describe_errors, describe_row_body, without_content
 from tureen.service.routes.parameters import Admin, After, Limit, Reader, Writer
 from tureen.service.routes.responses import encoded_response, hide_source_error, json_response, page
 from tureen.soup.embedded import Soup
@@ -92,13 +92,7 @@ async def show_stream(caller: Reader, name: str) -> Response:
     return json_response(visible_stream(caller, await asyncio.to_thread(find_stream, caller.soup, name)))
 
 
-@router.delete(
-    "/v1/streams/{name}",
-    status_code=204,
-    response_class=Response,
-    responses=describe_errors(404),
-    summary="Drop a stream",
-)
+@router.delete("/v1/streams/{name}", summary="Drop a stream", **without_content(404))
 async def drop_stream(caller: Admin, name: str) -> Response:
     """Drop a stream, its tuples, and the queries over it."""
     await asyncio.to_thread(caller.soup.drop_stream, name)

@@ -15,7 +15,7 @@ from tureen.schema import Schema, name_key
 from tureen.service import body_shapes as shapes
 from tureen.service.bodies import JSON, parse_rows, read_row_body
 from tureen.service.rendering import Rendered, render_table
-from tureen.service.routes.descriptions import describe_answer, describe_errors, describe_row_body
+from tureen.service.routes.descriptions import describe_answer, describe_errors, describe_row_body, without_content
 from tureen.service.routes.parameters import Admin, After, Limit, Reader, Writer, require_parameter, validate_body
 from tureen.service.routes.responses import json_response, page, response_format, to_response
 from tureen.soup.embedded import Soup
@@ -74,13 +74,7 @@ async def show_table(caller: Reader, name: str) -> Response:
     return json_response(await asyncio.to_thread(find_table, caller.soup, name))
 
 
-@router.delete(
-    "/v1/tables/{name}",
-    status_code=204,
-    response_class=Response,
-    responses=describe_errors(404),
-    summary="Drop a table",
-)
+@router.delete("/v1/tables/{name}", summary="Drop a table", **without_content(404))
 async def drop_table(caller: Admin, name: str) -> Response:
     """Drop a table."""
     await asyncio.to_thread(caller.soup.drop_table, name)

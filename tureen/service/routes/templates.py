@@ -13,7 +13,7 @@ from tureen.arguments import check_schema
 from tureen.handle import parse_member
 from tureen.service import body_shapes as shapes
 from tureen.service.bodies import JSON, parse_rows, read_row_body
-from tureen.service.routes.descriptions import EVENT_STREAM, describe_errors, describe_row_body
+from tureen.service.routes.descriptions import EVENT_STREAM, describe_errors, describe_row_body, without_content
 from tureen.service.routes.parameters import (
     After,
     Hold,
@@ -115,13 +115,7 @@ async def share_template(caller: Writer, handle: str, body: shapes.ShareRequest)
     return json_response(await asyncio.to_thread(share))
 
 
-@router.delete(
-    "/v1/templates/{handle}",
-    status_code=204,
-    response_class=Response,
-    responses=describe_errors(404),
-    summary="Drop a template",
-)
+@router.delete("/v1/templates/{handle}", summary="Drop a template", **without_content(404))
 async def drop_template(caller: Writer, handle: str) -> Response:
     """Unregister all queries of a template; with a handle, an admin can drop those of all principals."""
 

@@ -12,7 +12,7 @@ from tureen.language import parse_duration
 from tureen.pot.catalog import micros_now
 from tureen.pot.tokens import Token, create_token, list_tokens, revoke_token
 from tureen.service import body_shapes as shapes
-from tureen.service.routes.descriptions import describe_errors
+from tureen.service.routes.descriptions import describe_errors, without_content
 from tureen.service.routes.parameters import Admin, After, Limit
 from tureen.service.routes.responses import json_response, page
 from tureen.window import from_micros
@@ -55,13 +55,7 @@ async def show_tokens(caller: Admin, limit: Limit = 100, after: After = None) ->
     return json_response(await asyncio.to_thread(read))
 
 
-@router.delete(
-    "/v1/tokens/{token_id}",
-    status_code=204,
-    response_class=Response,
-    responses=describe_errors(404),
-    summary="Revoke a token",
-)
+@router.delete("/v1/tokens/{token_id}", summary="Revoke a token", **without_content(404))
 async def drop_token(caller: Admin, token_id: str) -> Response:
     """Revoke a token."""
     catalog = caller.service.catalog
