@@ -5,8 +5,6 @@ Gives commits: data runs, cells, join runs, compiled query runs. Does not know H
 
 * `engine.py`: the threads of a pot that is open for writing; `streaming.py`: its streaming queries;
   `source_pushing.py`: outside sources of streams whose rows are checked
-* `session.py`, `gateway.py`, `spark_settings.py`, `priority.py`: Spark and its JVM
-* `engine.py`: the threads of a pot that is open for writing; `streaming.py`: its streaming queries
 * `session.py`, `gateway.py`, `spark_home.py`, `spark_settings.py`, `priority.py`: Spark and its JVM
 * `daemon.py`, `preload.py`, `heap.py`: Spark's Python workers
 * `data_source.py`, `sink.py`, `answers.py`: the format "tureen"

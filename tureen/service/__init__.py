@@ -9,8 +9,7 @@ Gives answers as JSON, CSV, Arrow and server-sent events. Does not know how an a
 * `routes/`: the handlers; `bodies.py`, `arrow_bodies.py`, `body_shapes.py`, `stream_shapes.py`: request bodies;
   `rendering.py`: answers
 * `state.py`, `watcher.py`, `deadlines.py`, `metrics.py`: shared state, commit notifications, timeouts and metrics of a
-  running server;
-  `invocation_times.py`: which invocations are quick
+  running server; `invocation_times.py`: which invocations are quick
 * `recent_values.py`, `shared_answers.py`, `poll_turns.py`: what clients that poll get together, and when
 * `http_neighbour.py`, `peer_tokens.py`: other servers, as this one calls them; `network_shapes.py`: bodies of
   requests about them and by them
