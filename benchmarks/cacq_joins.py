@@ -153,11 +153,11 @@ def _shared_plan(engine: ManualEngine, texts: Sequence[str]) -> Plan:
     by_query = {reader.follower.clause: reader for reader in readers if reader.follower is not None}
     assert len(by_query) == len(readers), "the queries do not share the operator"
     followers = engine.invoker.followers
-    news = followers.news()
-    followers.advance(news)
+    consumer = followers.consumer()
+    followers.advance(consumer)
 
     def read() -> list[pa.Table]:
-        matched = followers.advance(news)
+        matched = followers.advance(consumer)
         return [by_query[clause].read() for clause in (by_query if matched is None else matched)]  # type: ignore[index]
 
     return read

@@ -92,15 +92,15 @@ def _cost(root: Path, count: int, stored: int, pushes: int) -> float:
         readers = [_Reader(engine, engine.register(join + text, materialize=False)) for text in texts]
         by_query = {reader.follower.clause: reader for reader in readers if reader.follower is not None}
         followers = engine.invoker.followers
-        news = followers.news()
-        followers.advance(news)
+        consumer = followers.consumer()
+        followers.advance(consumer)
         seconds = []
         verified = max(5, pushes // 10)
         for number in range(pushes + verified):
             keys, values = random.integers(0, stored, PUSH_ROWS), random.integers(0, VALUES, PUSH_ROWS)
             engine.append("a", _rows(keys, values, number + 1))
             began = time.perf_counter()
-            matched = followers.advance(news)
+            matched = followers.advance(consumer)
             for clause in by_query if matched is None else matched:
                 by_query[clause].read(keep=number < verified)  # type: ignore[index]
             seconds.append(time.perf_counter() - began)

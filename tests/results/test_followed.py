@@ -135,22 +135,22 @@ def test_advance_returns_the_clauses_of_new_tuples(engine: ManualEngine) -> None
     handles, followers = _follow_all(engine, tuple(f"n = {number}" for number in range(20)))
     since = engine.invoke(handles[0]).position
     followers_of_all = engine.invoker.followers
-    news, others = followers_of_all.news(), followers_of_all.news()
-    assert followers_of_all.advance(news) is None
-    assert followers_of_all.advance(news) == set()
+    consumer, others = followers_of_all.consumer(), followers_of_all.consumer()
+    assert followers_of_all.advance(consumer) is None
+    assert followers_of_all.advance(consumer) == set()
     engine.append("s", [{"n": 3, "ts": BASE}])
     # A follower that reads in between does not hide the changes of others.
     engine.invoker.followers.queries.unread(followers[1], Position.parse(since))
     engine.append("s", [{"n": 9, "ts": BASE}])
-    assert followers_of_all.advance(news) == {followers[3].clause, followers[9].clause}
-    assert followers_of_all.advance(news) == set()
+    assert followers_of_all.advance(consumer) == {followers[3].clause, followers[9].clause}
+    assert followers_of_all.advance(consumer) == set()
     engine.append("s", [{"n": 4, "ts": BASE}])
     # Each consumer is told of all changes.
     assert followers_of_all.advance(others) is None
-    assert followers_of_all.advance(news) == {followers[4].clause}
+    assert followers_of_all.advance(consumer) == {followers[4].clause}
     assert followers_of_all.advance(others) == set()
     engine.unregister(handles[0])
-    assert followers_of_all.advance(news) is None
+    assert followers_of_all.advance(consumer) is None
 
 
 @pytest.mark.parametrize("conditions", [("n >= 0",), tuple(f"n >= {number}" for number in range(5))])

@@ -76,17 +76,17 @@ def test_times_are_read_while_a_query_has_windows(engine: ManualEngine) -> None:
 def test_only_followers_with_rows_are_told(engine: ManualEngine) -> None:
     followers = _follow(_join_pot(engine), [f"a.x = {number}" for number in range(5)])
     every = engine.invoker.followers
-    news = every.news()
-    every.advance(news)
+    consumer = every.consumer()
+    every.advance(consumer)
     engine.append("b", [joined_tuple(0)])
-    assert every.advance(news) == set()
+    assert every.advance(consumer) == set()
     engine.append("a", [joined_tuple(3)])
     # A derived stream or another follower may have read before.
     followers[1].read()
     joined = followers[3].followed
     assert isinstance(joined, JoinFollower)
-    assert every.advance(news) == {joined.clause}
-    assert every.advance(news) == set()
+    assert every.advance(consumer) == {joined.clause}
+    assert every.advance(consumer) == set()
 
 
 def test_query_that_comes_later_misses_nothing(engine: ManualEngine) -> None:

@@ -103,7 +103,7 @@ class BlockRows:
         return SlotRows(self.rows.slice(begin, end - begin), self.order.part_of[begin:end], latest)
 
 
-class Peers:
+class ShapedQueries:
     """Followed queries over one join whose rows have the same shape.
 
     Queries come and go with the lock of their operator held; rows are read without it.

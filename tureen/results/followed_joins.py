@@ -179,7 +179,7 @@ class FollowedJoins:
             reached = operator.reached()
             vector = _vector(since, reached.ends, at_most)
             blocks = None if vector is None else followed.blocks_since(vector)
-            slots = followed.peers.slots
+            slots = followed.same_shape.slots
         if vector is None or blocks is None:
             return since
         try:
@@ -273,11 +273,11 @@ def _rows_of(
     since: Mapping[int, int],
     ends: Mapping[int, int],
 ) -> tuple[pa.Table, list[JoinedPart]]:
-    """The rows of a query in blocks that are new since a vector of marks: with those of its peers, if possible."""
+    """The rows of a query in blocks that are new since a vector of marks: with those of queries of its shape."""
     if len(blocks) == 1 and len(slots) > 1 and followed.query.can_share(blocks[0]):
         (block,) = blocks
-        of_peers = followed.peers.rows_of(block, slots) if block.is_after(since) else None
-        rows = None if of_peers is None else of_peers.of_slot(followed.slot)
+        of_shape = followed.same_shape.rows_of(block, slots) if block.is_after(since) else None
+        rows = None if of_shape is None else of_shape.of_slot(followed.slot)
         if rows is not None and rows.is_ordered_since(since, block.begin):
             return rows.rows, rows.parts(since, ends)
     return followed.query.read(blocks, followed.slot, since, ends)

@@ -23,7 +23,7 @@ from tureen.results.view import View
 Follower = FollowedQuery | JoinFollower
 
 
-class News:
+class ChangeConsumer:
     """The queries with possible changes that one consumer, such as a server, has not fetched yet."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Followers:
         self._view = view
         self.queries = FollowedQueries(view)
         self.joins = FollowedJoins(view, read_table, indexes, routing)
-        self._consumers: weakref.WeakSet[News] = weakref.WeakSet()
+        self._consumers: weakref.WeakSet[ChangeConsumer] = weakref.WeakSet()
         self._lock = threading.Lock()
 
     def add(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> Follower | None:
@@ -56,14 +56,14 @@ class Followers:
         else:
             self.queries.remove(follower)
 
-    def news(self) -> News:
+    def consumer(self) -> ChangeConsumer:
         """A new consumer, for which changes are counted from now on, as long as it exists."""
-        news = News()
+        consumer = ChangeConsumer()
         with self._lock:
-            self._consumers.add(news)
-        return news
+            self._consumers.add(consumer)
+        return consumer
 
-    def advance(self, news: News) -> set[Hashable] | None:
+    def advance(self, consumer: ChangeConsumer) -> set[Hashable] | None:
         """The clauses and joins of followers that may have changes since the last call with the same consumer.
 
         None if queries were changed, unregistered or stopped since then: each follower must read its changes.
@@ -72,8 +72,8 @@ class Followers:
         version = self._view.version
         with self._lock:
             matched = self.queries.advance() | self.joins.advance()
-            for consumer in self._consumers:
-                consumer.matched |= matched
-            told, news.matched = news.matched, set()
-            is_same, news.version = version == news.version, version
-            return told if is_same else None
+            for other in self._consumers:
+                other.matched |= matched
+            unread, consumer.matched = consumer.matched, set()
+            is_same, consumer.version = version == consumer.version, version
+            return unread if is_same else None

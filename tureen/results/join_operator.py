@@ -17,7 +17,7 @@ from tureen.joining.joined_block import JoinedBlock
 from tureen.joining.planned_join import PlannedJoin
 from tureen.joining.stem import Ids, Stem
 from tureen.position import Mark, Position
-from tureen.results.block_rows import Peers
+from tureen.results.block_rows import ShapedQueries
 from tureen.results.closed_inputs import PunctuatedJoin
 from tureen.results.join_purging import JoinPurging, is_punctuated
 from tureen.results.operator_rows import OperatorQuery
@@ -50,7 +50,7 @@ class FollowedJoinQuery:
     operator: JoinOperator
     query: OperatorQuery
     slot: int
-    peers: Peers
+    same_shape: ShapedQueries
     known_from: Mapping[int, int]
     """A vector of marks; all rows that are new since then are in `blocks`."""
     blocks: deque[JoinedBlock] = field(default_factory=deque)
@@ -93,7 +93,7 @@ class JoinOperator:
         self.blocks: deque[JoinedBlock] = deque()
         self._kept = 0
         self.queries: dict[str, FollowedJoinQuery] = {}
-        self._peers: dict[RowShape, Peers] = {}
+        self._by_shape: dict[RowShape, ShapedQueries] = {}
         self._by_slot: dict[int, set[FollowedJoinQuery]] = {}
         snapshot = self._read_snapshot()
         self.moment = _moment(snapshot)
@@ -125,9 +125,9 @@ class JoinOperator:
         followed = self.queries.get(handle)
         if followed is None:
             slot = self.join.consumers.add(query.consumer)
-            peers = self._peers.setdefault(query.shape, Peers(query.shape))
-            peers.add(slot)
-            followed = self.queries[handle] = FollowedJoinQuery(handle, self, query, slot, peers, self.ends)
+            same_shape = self._by_shape.setdefault(query.shape, ShapedQueries(query.shape))
+            same_shape.add(slot)
+            followed = self.queries[handle] = FollowedJoinQuery(handle, self, query, slot, same_shape, self.ends)
             self._by_slot.setdefault(slot, set()).add(followed)
             self._use_reach()
         followed.followers += 1
@@ -141,9 +141,9 @@ class JoinOperator:
             self.join.consumers.remove(followed.query.consumer)
             self._by_slot[followed.slot].discard(followed)
             self.matched.discard(followed)
-            followed.peers.remove(followed.slot)
-            if not followed.peers.slots:
-                del self._peers[followed.peers.shape]
+            followed.same_shape.remove(followed.slot)
+            if not followed.same_shape.slots:
+                del self._by_shape[followed.same_shape.shape]
 
     def reached(self) -> ReachedMarks:
         """How far it has read."""
@@ -295,8 +295,8 @@ class JoinOperator:
         self.moment, self.ends, self._contents = _moment(snapshot), self._ends_of(snapshot), self._contents_of(snapshot)
         self.purging = None
         self._start_purging(snapshot)
-        for peers in self._peers.values():
-            peers.forget()
+        for same_shape in self._by_shape.values():
+            same_shape.forget()
         for query in self.queries.values():
             query.blocks.clear()
             query.known_from = self.ends

@@ -14,7 +14,7 @@ from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
 from tureen.pot.registered import Registered
 from tureen.results.answer import Answer, Change
-from tureen.results.followers import Followers, News
+from tureen.results.followers import ChangeConsumer, Followers
 from tureen.soup.change_batches import ChangeBatch
 from tureen.soup.feed import ChangeReader, FeedFollower, QueryFollower
 from tureen.soup.group_batches import GroupReader
@@ -150,12 +150,12 @@ class EmbeddedCalls:
 
         For one server: each has a function of its own.
         """
-        known: dict[Followers, News] = {}
+        known: dict[Followers, ChangeConsumer] = {}
 
         def advance() -> Collection[Hashable] | None:
             followers = self._pot.components.invoker.followers
             if followers not in known:
-                known[followers] = followers.news()
+                known[followers] = followers.consumer()
             return followers.advance(known[followers])
 
         return advance
