@@ -53,7 +53,9 @@ def is_key_equality(factor: JoinCompare) -> bool:
 def _connected_order(inputs: Sequence[int], factors: Sequence[JoinCompare]) -> list[int]:
     """Inputs that equalities connect with the first one, each of them with one before it."""
     order, rest = [inputs[0]], list(inputs[1:])
-    while (number := next((each for each in rest if _is_connected(each, order, factors)), None)) is not None:
+    while (
+        number := next((candidate for candidate in rest if _is_connected(candidate, order, factors)), None)
+    ) is not None:
         order.append(number)
         rest.remove(number)
     return order

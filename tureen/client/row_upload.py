@@ -264,6 +264,6 @@ def _untyped(
     if not placed and not after:
         return json_text(rows).encode()
     items: list[Any] = list(rows)
-    for at, punctuation in reversed([*placed, *(PlacedPunctuation(len(items), each) for each in after)]):
+    for at, punctuation in reversed([*placed, *(PlacedPunctuation(len(items), where) for where in after)]):
         items.insert(at, {MARK: punctuation.as_json()})
     return json_text(items).encode()

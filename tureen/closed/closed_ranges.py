@@ -158,8 +158,8 @@ def intersection(left: CodeRange, right: CodeRange) -> CodeRange | None:
     >>> intersection(CodeRange(1, 5), CodeRange(low=4))
     CodeRange(low=4, high=5, low_open=False, high_open=False)
     """
-    lows = [(each.low, each.low_open) for each in (left, right) if each.low is not None]
-    highs = [(each.high, not each.high_open) for each in (left, right) if each.high is not None]
+    lows = [(interval.low, interval.low_open) for interval in (left, right) if interval.low is not None]
+    highs = [(interval.high, not interval.high_open) for interval in (left, right) if interval.high is not None]
     low, low_open = max(lows, default=(None, False))
     high, closed = min(highs, default=(None, True))
     if low is not None and high is not None:

@@ -234,7 +234,9 @@ class ClosedSet:
         return {
             "values": [{"columns": list(names), "count": len(keys)} for names, keys in self.keys.items()],
             "ranges": [
-                Pattern(((name, interval),)).text(self._schema) for name, each in ranges.items() for interval, _ in each
+                Pattern(((name, interval),)).text(self._schema)
+                for name, intervals in ranges.items()
+                for interval, _ in intervals
             ],
             "patterns": [pattern.text(self._schema) for pattern, _ in self.others],
         }

@@ -61,8 +61,8 @@ class ClosingHistory:
         elif len(lists) == len(names) and prod(map(len, lists)) <= MAX_COMBINATIONS:
             columns = zip(*product(*lists), strict=True)
             types = (type_of(self.schema, name) for name in names)
-            each = [code_arrays(kind, values) for kind, values in zip(types, columns, strict=True)]
-            codes = each[0] if len(each) == 1 else combined_codes(each)
+            by_column = [code_arrays(kind, values) for kind, values in zip(types, columns, strict=True)]
+            codes = by_column[0] if len(by_column) == 1 else combined_codes(by_column)
             self._key_set(names).add(codes, np.full(len(codes.first), number, np.uint32))
         else:
             self._others.append((pattern, number))
@@ -110,7 +110,7 @@ class ClosingHistory:
             later = [] if ranges is None else [interval for interval, _ in ranges.before(_MOST).intervals()]
             earlier = [interval for interval, _ in self._earlier.ranges[name].intervals()]
             for interval in later:
-                earlier = [rest for each in earlier for rest in difference(each, interval)]
+                earlier = [rest for part in earlier for rest in difference(part, interval)]
             return known + earlier
 
     def others_before(self, number: int) -> list[Pattern]:
@@ -170,7 +170,7 @@ class RangeHistory:
         count = int(np.searchsorted(self._numbers, number)) if self._numbers[-1] >= number else len(self._numbers)
         merged = self._merged.get(count)
         if merged is None:
-            known = max((each for each in self._merged if each < count), default=0)
+            known = max((size for size in self._merged if size < count), default=0)
             merged = CodeIntervals() if has_order(self._type) else TextIntervals(self._type)
             for interval, mark in self._merged[known].intervals() if known else []:
                 merged.add(interval, mark)

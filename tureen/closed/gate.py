@@ -246,7 +246,9 @@ class _Closing:
             batch = self._codes.batch.slice(row, 1)
             codes = BatchCodes(self._schema, batch)
             matched = (pattern for at, pattern in self._ranges if at <= row)
-            pattern = next(each for each in matched if matching_rows(self._schema, each, codes)[0]).text(self._schema)
+            pattern = next(candidate for candidate in matched if matching_rows(self._schema, candidate, codes)[0]).text(
+                self._schema
+            )
         return f"closed by the punctuation {pattern}, earlier in the same push"
 
 

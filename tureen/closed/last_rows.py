@@ -27,4 +27,4 @@ def with_last_rows(
         if all(codes.values(name)[row].is_valid for name in names):
             values = ((name, ValueList((row_code(schema, codes, name, row),))) for name in names)
             patterns.append(PlacedPattern(row + 1, Pattern(tuple(values))))
-    return sorted(patterns, key=lambda each: each.at)
+    return sorted(patterns, key=lambda placed_pattern: placed_pattern.at)

@@ -121,9 +121,9 @@ class JoinRouter:
         """Sums over all inputs: tuples routed, visits of a tuple to an operator, and tuples that these returned."""
         statistics = [routing.statistics for routing in self._inputs.values()]
         return {
-            "tuples": sum(each.admitted for each in statistics),
-            "visits": sum(each.visits for each in statistics),
-            "matches": sum(tally.tuples_out for each in statistics for tally in each.total.values()),
+            "tuples": sum(of_input.admitted for of_input in statistics),
+            "visits": sum(of_input.visits for of_input in statistics),
+            "matches": sum(tally.tuples_out for of_input in statistics for tally in of_input.total.values()),
         }
 
     def counters(self) -> list[dict[str, object]]:

@@ -40,9 +40,9 @@ class EqualityClasses:
                 continue
             for field in (left, right):
                 domains.setdefault(field, factor.domain)
-            touched = [each for each in sets if left in each or right in each]
-            sets = [each for each in sets if each not in touched] + [{left, right}.union(*touched)]
-        members = [sorted(each, key=lambda field: (field.input, field.column)) for each in sets]
+            touched = [group for group in sets if left in group or right in group]
+            sets = [group for group in sets if group not in touched] + [{left, right}.union(*touched)]
+        members = [sorted(group, key=lambda field: (field.input, field.column)) for group in sets]
         members.sort(key=lambda fields: (fields[0].input, fields[0].column))
         class_of = {field: number for number, fields in enumerate(members) for field in fields}
         return cls(class_of, members, domains)
@@ -60,7 +60,7 @@ class EqualityClasses:
         shared = {}
         for column, of in self.columns_of(number).items():
             fields = (self.field_in(other, of) for other in others)
-            field = next((each for each in fields if each is not None), None)
+            field = next((candidate for candidate in fields if candidate is not None), None)
             if field is not None:
                 shared[column] = field
         return shared

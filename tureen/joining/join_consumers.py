@@ -106,4 +106,4 @@ class JoinConsumers:
     def reach(self, number: int) -> int | None:
         """How long before the latest tuple those of an input may be for some consumer; None if there is no limit."""
         reach = self._reach[number]
-        return None if None in reach else max((each for each in reach if each is not None), default=None)
+        return None if None in reach else max((limit for limit in reach if limit is not None), default=None)

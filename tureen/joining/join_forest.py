@@ -140,9 +140,9 @@ class JoinForest:
         number = self.number_of(planned)
         ends = dict(end)
         if number is not None:
-            for relation, each in zip(planned.join.relations, self.inputs_of(number), strict=True):
+            for relation, plan_input in zip(planned.join.relations, self.inputs_of(number), strict=True):
                 if relation.stream_id is not None:
-                    ends[relation.stream_id] = max(ends[relation.stream_id], self._read[each])
+                    ends[relation.stream_id] = max(ends[relation.stream_id], self._read[plan_input])
         return ends
 
     def advance(
@@ -183,14 +183,14 @@ class JoinForest:
         number = self.number_of(planned)
         inputs = self._inputs if number is not None else self._inputs_with(planned, planned.reach())
         own = inputs.roots[-1 if number is None else number].inputs
-        return [(index, each) for index, each in enumerate(own) if each < len(self._read)]
+        return [(index, plan_input) for index, plan_input in enumerate(own) if plan_input < len(self._read)]
 
     def _is_at(self, planned: PlannedTree, marks: Mapping[int, int]) -> bool:
         """Whether the inputs that a join shares were read up to marks."""
         streams = [relation.stream_id for relation in planned.join.relations]
         return all(
-            stream is None or self._read[each] == marks[stream]
-            for stream, each in ((streams[index], each) for index, each in self._shared(planned))
+            stream is None or self._read[plan_input] == marks[stream]
+            for stream, plan_input in ((streams[index], plan_input) for index, plan_input in self._shared(planned))
         )
 
     def _trees(self, graphs: Sequence[JoinGraph]) -> list[tuple[JoinGraph, PlanShape]]:
@@ -207,48 +207,56 @@ class JoinForest:
         shapes = [*(shape for _, shape in trees), tree_of(graph, own, trees, is_left_deep=plan == LEFT_DEEP)]
         members = [*(root.planned for root in self._roots), planned]
         roots = [
-            PlanRoot(each.graph, each.inputs, shape, bits_of_root(number, len(members)), member.tree_plan[1])
-            for number, (each, shape, member) in enumerate(zip(inputs.roots, shapes, members, strict=True))
+            PlanRoot(
+                root_inputs.graph, root_inputs.inputs, shape, bits_of_root(number, len(members)), member.tree_plan[1]
+            )
+            for number, (root_inputs, shape, member) in enumerate(zip(inputs.roots, shapes, members, strict=True))
         ]
         tree = TreePlan(roots, inputs.reach, switch=FeedbackSwitch() if None in {root.jit for root in roots} else None)
         root = ForestRoot(planned, reach, dict(marks))
-        kept = {} if before is None else {each: before.store.tuples_of(each) for each in range(len(self._read))}
+        kept = (
+            {}
+            if before is None
+            else {plan_input: before.store.tuples_of(plan_input) for plan_input in range(len(self._read))}
+        )
         if len(roots) == 2:
             # A single join had all bits.
-            kept = {each: replace(old, wants=wants_of_root(old.wants, 0, 2)) for each, old in kept.items()}
+            kept = {plan_input: replace(old, wants=wants_of_root(old.wants, 0, 2)) for plan_input, old in kept.items()}
         self._inputs, self._roots, self.plan = inputs, [*self._roots, root], tree
         self._read += [0] * (len(inputs.reach) - len(self._read))
-        for index, each in enumerate(inputs.roots[-1].inputs):
+        for index, plan_input in enumerate(inputs.roots[-1].inputs):
             stream = planned.join.relations[index].stream_id
-            self._read[each] = 0 if stream is None else marks[stream]
-            kept[each] = self._old(root, index, stem_of, horizon)
+            self._read[plan_input] = 0 if stream is None else marks[stream]
+            kept[plan_input] = self._old(root, index, stem_of, horizon)
         tree.prime(kept, horizon)
         return root
 
     def _old(self, root: ForestRoot, index: int, stem_of: ReadStem, horizon: int) -> NewTuples:
         """The tuples of an input of a join that can join new ones."""
         stream, reach = root.planned.join.relations[index].stream_id, root.reach[index]
-        each = self._inputs.roots[-1].inputs[index]
+        plan_input = self._inputs.roots[-1].inputs[index]
         earliest = None if reach is None or horizon == NEVER else horizon - reach
-        stem = stem_of(index, (0, self._read[each]), earliest)
+        stem = stem_of(index, (0, self._read[plan_input]), earliest)
         rows = stem.rows_within()
         if len(rows) > STATE_TUPLES:
             raise QueryFailed(f"an input of the plan has {len(rows):,} tuples, more than {STATE_TUPLES:,}")
         times = stem.times_at(rows) if stream is not None and earliest is not None else None
         if times is not None and earliest is not None:
             rows = rows[times >= earliest]
-        return self._tuples(each, stem, rows)
+        return self._tuples(plan_input, stem, rows)
 
-    def _tuples(self, each: int, stem: Stem, rows: Numbers, kept: tuple[PlannedTree, Flags] | None = None) -> NewTuples:
+    def _tuples(
+        self, plan_input: int, stem: Stem, rows: Numbers, kept: tuple[PlannedTree, Flags] | None = None
+    ) -> NewTuples:
         """Tuples of an input, with the bits of the queries that may want them; `kept` are those that one join wants."""
         wants: dict[int, Wants] = {}
         for number, root in enumerate(self._roots):
             inputs = self.inputs_of(number)
-            if each in inputs:
-                wants[number] = root.planned.wants(inputs.index(each), stem, rows)
+            if plan_input in inputs:
+                wants[number] = root.planned.wants(inputs.index(plan_input), stem, rows)
                 if kept is not None and kept[0] is root.planned:
                     wants[number] = np.where(kept[1], wants[number], np.uint64(0))
-        return self._inputs.tuples(each, stem, rows, wants)
+        return self._inputs.tuples(plan_input, stem, rows, wants)
 
     def _insert(
         self, planned: PlannedTree, stem_of: ReadStem, end: Mapping[int, int], keep: KeepRows | None = None
@@ -271,17 +279,17 @@ class JoinForest:
                     self._read[shared[index]] = ends[index]
         return True
 
-    def _insert_rows(self, each: int, source: Stem, rows: Numbers, kept: tuple[PlannedTree, Flags]) -> None:
+    def _insert_rows(self, plan_input: int, source: Stem, rows: Numbers, kept: tuple[PlannedTree, Flags]) -> None:
         """Insert new tuples of an input, and add the joined tuples that they produce to each join."""
         assert self.plan is not None
-        readers = [number for number in range(len(self._roots)) if each in self.inputs_of(number)]
+        readers = [number for number in range(len(self._roots)) if plan_input in self.inputs_of(number)]
         for begin in range(0, len(rows), INSERTED_TUPLES):
             part = slice(begin, begin + INSERTED_TUPLES)
             times = source.times_at(rows[part])
             assert times is not None
             is_late = times < self.plan.horizon
-            new = self._tuples(each, source, rows[part], (kept[0], kept[1][part]))
-            for root, joined in zip(self._roots, self.plan.insert(each, new), strict=True):
+            new = self._tuples(plan_input, source, rows[part], (kept[0], kept[1][part]))
+            for root, joined in zip(self._roots, self.plan.insert(plan_input, new), strict=True):
                 if joined.shape[1]:
                     root.joined.append(joined)
             late = source.ids_at(rows[part][is_late])
@@ -290,7 +298,7 @@ class JoinForest:
                 root.earliest = min(root.earliest, int(times[~is_late].min(initial=FOREVER)))
                 if len(late):
                     limits = [(0, self._read[other]) for other in inputs]
-                    root.late.append(LateTuples(inputs.index(each), late, limits))
+                    root.late.append(LateTuples(inputs.index(plan_input), late, limits))
 
 
 def _limits(planned: PlannedTree, reach: Reach) -> list[int | None]:

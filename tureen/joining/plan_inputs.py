@@ -71,7 +71,7 @@ class PlanInputs:
         widths = tuple(map(len, columns))
         roots = []
         for (join, _), own, (edges, rest) in zip(joins, inputs_of, keys, strict=True):
-            tables = frozenset(u for u, each in zip(own, join.relations, strict=True) if each.stream_id is None)
+            tables = frozenset(u for u, relation in zip(own, join.relations, strict=True) if relation.stream_id is None)
             compared = [sorted({column for edge in edges for column in _columns(edge, u)}) for u in own]
             roots.append(RootInputs(JoinGraph(widths, tuple(edges), tables), own, compared, rest))
         return cls([list(of_input) for of_input in columns], tuple(reach), roots)

@@ -151,7 +151,7 @@ class PlannedJoin:
     def _pieces(self, root: ForestRoot, stem_of: ReadStem, end: Mapping[int, int]) -> Iterator[JoinedPiece]:
         """The joined tuples that the tree has produced, and those of late tuples, by the eddy."""
         joined, late, earliest = root.take()
-        ends = [0 if each.stream_id is None else end[each.stream_id] for each in self.join.relations]
+        ends = [0 if relation.stream_id is None else end[relation.stream_id] for relation in self.join.relations]
         for ids in joined:
             stems = [
                 stem_of(number, (0, last), None if earliest == FOREVER else self.eddy.earliest(number, earliest))

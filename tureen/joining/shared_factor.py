@@ -37,20 +37,20 @@ class SharedFactor:
 
     def shown_name(self, names: Sequence[str]) -> str:
         """The condition and the columns that it reads, given the names of the inputs."""
-        columns = ", ".join(f"{names[each.input]}.{each.column}" for _, each in self.columns)
+        columns = ", ".join(f"{names[field.input]}.{field.column}" for _, field in self.columns)
         return f"{self.sql} [{columns}]"
 
     @property
     def inputs(self) -> frozenset[int]:
         """The inputs that it reads."""
-        return frozenset(each.input for _, each in self.columns)
+        return frozenset(field.input for _, field in self.columns)
 
     def satisfying(self, rows: int, values: Callable[[Field], pa.Array]) -> Numbers:
         """The numbers of the rows that satisfy it; `values` returns a column of all of them.
 
         Raises QueryFailed if it fails on one of them.
         """
-        columns = {name: values(each) for name, each in self.columns}
+        columns = {name: values(field) for name, field in self.columns}
         # DuckDB needs a column to know the number of rows.
         table = pa.table(columns) if columns else pa.table({"_none": pa.nulls(rows)})
         return rows_where(Expression(self.sql, Type(Kind.BOOLEAN), tuple(table.column_names)), table)

@@ -67,7 +67,7 @@ class SparseLineages:
         """
         if isinstance(other, Lineages):
             return self._where(self._bits(other.bits, other.of_row[self.rows]))
-        keys, others = (each.rows * self.capacity + each.slots_of_rows for each in (self, other))
+        keys, others = (lineages.rows * self.capacity + lineages.slots_of_rows for lineages in (self, other))
         return self._where(np.isin(keys, others, assume_unique=True))
 
     @cached_property

@@ -194,9 +194,9 @@ class JoinKeeper:
         begins, ends = [stream.begin for stream in streams], part_ends(parts, streams)
         if ends is not None:
             states = [
-                StreamState(0, each.stream, list(segments), [], PendingRows(0, 0))
-                for each in streams
-                for segments in [self._segments.segments(each.tuples.schema, each.tuples.runs)]
+                StreamState(0, source.stream, list(segments), [], PendingRows(0, 0))
+                for source in streams
+                for segments in [self._segments.segments(source.tuples.schema, source.tuples.runs)]
             ]
             step = PartStep(states, begins, ends, base.reach, JoinLimits(rows=base.max_rows))
             return joined_parts(self._catalog.root, base.join, parts, step, self._indexes, self._sub_joins), ends

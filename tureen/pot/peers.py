@@ -81,7 +81,7 @@ def remove_peer(tx: Connection, name: str) -> Peer:
     peer = find_peer(tx, name)
     shared = tx.execute(select(shares.c.peer_key).where(shares.c.peer_key == name_key(name))).first()
     if peer is None and shared is None:
-        names = [each.name for each in list_peers(tx)]
+        names = [known.name for known in list_peers(tx)]
         raise UnknownPeer(f"there is no peer named '{name}'", hint=nearest(name, names))
     take_seq(tx)
     tx.execute(delete(peers).where(peers.c.name_key == name_key(name)))

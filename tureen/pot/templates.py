@@ -195,7 +195,9 @@ def _template(rows: Sequence[Row[Any]]) -> Template:
         name=row.name,
         sql=row.sql,
         shape=row.shape,
-        inputs=tuple(RegisteredInput(RelationKind(each.kind), each.stream_id, each.table_id) for each in rows),
+        inputs=tuple(
+            RegisteredInput(RelationKind(input_row.kind), input_row.stream_id, input_row.table_id) for input_row in rows
+        ),
         columns=Schema.parse(row.columns),
         path=row.path,
         rows=row.rows,

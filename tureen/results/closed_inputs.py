@@ -35,7 +35,7 @@ class PunctuatedJoin:
 
     def stream_inputs(self) -> list[int]:
         """The inputs that are streams."""
-        return [number for number, each in enumerate(self.join.relations) if each.stream_id is not None]
+        return [number for number, relation in enumerate(self.join.relations) if relation.stream_id is not None]
 
     def state_of(self, snapshot: Snapshot, number: int) -> StreamState:
         """The stream of an input."""
@@ -54,7 +54,7 @@ class PunctuatedJoin:
             taken = pa.array(left)
             stored = zip(names, stem.columns_at(names, right), strict=True)
             same = [pc.fill_null(pc.equal(column, values[name].take(taken)), False) for name, column in stored]
-            exact = np.logical_and.reduce([np.asarray(each) for each in same])
+            exact = np.logical_and.reduce([np.asarray(flags) for flags in same])
             left, right = left[exact], right[exact]
         return left, right
 
@@ -146,4 +146,4 @@ def _latest_time(state: StreamState, end_id: int, indexes: KeyIndexes) -> int | 
 
 def columns_by_row(arrays: Sequence[Mapping[str, pa.Array]]) -> dict[str, pa.Array]:
     """Several sets of the same columns, one after the other."""
-    return {name: pa.concat_arrays([each[name] for each in arrays]) for name in arrays[0]}
+    return {name: pa.concat_arrays([columns[name] for columns in arrays]) for name in arrays[0]}

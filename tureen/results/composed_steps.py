@@ -183,7 +183,10 @@ def _tuples(composition: Composition, ranges: ComposedRanges, ready: Ready, watc
     fields = fields_of(base.stream.schema, sorted({name for value in values for name in value.columns} | {time}))
     leaf = RegisteredInput(stream_id=base.stream.id)
     # The intervals follow one another.
-    parts = [Selection(base, leaf, ready.selector, each, None, watch).matches().table(fields) for each in ranges.tuples]
+    parts = [
+        Selection(base, leaf, ready.selector, intervals, None, watch).matches().table(fields)
+        for intervals in ranges.tuples
+    ]
     tuples = pa.concat_tables(parts) if parts else fields.empty_table()
     return tuples, _times(tuples, time)
 

@@ -226,23 +226,23 @@ class FinalRule:
         for rule in self.inputs:
             if isinstance(begins[rule.number], Now):
                 some_closed |= closed[rule.number]
-        for each in self.inputs:
-            if least[each.number] == LEAST_TIME:
+        for other in self.inputs:
+            if least[other.number] == LEAST_TIME:
                 # Any time may follow: where it is not closed, nothing is early.
-                some_closed &= closed[each.number]
+                some_closed &= closed[other.number]
         candidates = np.flatnonzero(some_closed & ~final)
         if not len(candidates):
             return
-        unreachable = {each.number: closed[each.number][candidates].copy() for each in self.inputs}
+        unreachable = {other.number: closed[other.number][candidates].copy() for other in self.inputs}
         for rule in self.inputs:
             begin = begins[rule.number]
             if not isinstance(begin, Now):
                 continue
             latest = latest_times(rule, keys, candidates)
-            for each in self.inputs:
-                if each.number != rule.number and least[each.number] > LEAST_TIME:
-                    has_left = latest < begin.at(least[each.number])
-                    unreachable[each.number] |= closed[rule.number][candidates] & has_left
+            for other in self.inputs:
+                if other.number != rule.number and least[other.number] > LEAST_TIME:
+                    has_left = latest < begin.at(least[other.number])
+                    unreachable[other.number] |= closed[rule.number][candidates] & has_left
         final[candidates] = np.logical_and.reduce(list(unreachable.values()))
 
 

@@ -244,7 +244,7 @@ class FollowedGroups:
 
     def between(self, prepared: PreparedGroups, since: Position, end: Position) -> GroupDelta | None:
         """What changed between two positions; None if the groups at one of them are no longer known."""
-        first, last = (self._moments.get(self._key(each), -1) - self._dropped for each in (since, end))
+        first, last = (self._moments.get(self._key(position), -1) - self._dropped for position in (since, end))
         if first >= 0 and last >= first:
             deltas = list(self._deltas)[first:last]
             return composed(deltas) if deltas else GroupDelta(self._nothing, self._nothing)

@@ -159,7 +159,7 @@ class GroupFollowing:
                 # The groups at the end are not known any more. Those of now come, and again with the next read.
                 followed.forget(last)
                 followed.advance(
-                    prepared, self._answers.now_of([each.stream for each in prepared.snapshot.streams.values()])
+                    prepared, self._answers.now_of([state.stream for state in prepared.snapshot.streams.values()])
                 )
                 delta = followed.since(prepared, Position(0))
                 assert delta is not None

@@ -89,7 +89,9 @@ class JoinOperator:
         self.lock = join.lock
         self._view, self._read_table, self._indexes = view, read_table, punctuated.indexes
         self._streams = join.join.streams
-        self._tables = tuple({each.table_id: None for each in join.join.relations if each.table_id is not None})
+        self._tables = tuple(
+            {relation.table_id: None for relation in join.join.relations if relation.table_id is not None}
+        )
         self.blocks: deque[JoinedBlock] = deque()
         self._kept = 0
         self.queries: dict[str, FollowedJoinQuery] = {}
@@ -255,7 +257,7 @@ class JoinOperator:
     def _horizon(self, number: int, latest: Mapping[int, int | None]) -> int | None:
         """The time before which tuples of an input are in no window of tuples that arrive in order of time."""
         reach = None if self.join.setting is JoinSetting.PUNCTUATIONS else self.join.consumers.reach(number)
-        others = [each.stream_id for other, each in enumerate(self.join.join.relations) if other != number]
+        others = [relation.stream_id for other, relation in enumerate(self.join.join.relations) if other != number]
         times = [latest[stream] for stream in others if stream is not None]
         known = [time for time in times if time is not None]
         return min(known) - reach if reach is not None and known and len(known) == len(times) else None

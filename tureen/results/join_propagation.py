@@ -111,7 +111,9 @@ class JoinPropagation:
             field = Field(number, name)
             of_class = self._classes.class_of.get(field)
             fields = [field] if of_class is None else self._classes.members[of_class]
-            by_fields.append(InputPart([Field(self._shared.inputs[each.input], each.column) for each in fields], part))
+            by_fields.append(
+                InputPart([Field(self._shared.inputs[field.input], field.column) for field in fields], part)
+            )
         return by_fields
 
 
@@ -142,7 +144,7 @@ class _InputStep:
                 closings.setdefault(closing.keys, []).append(closing)
             elif len(parts) == 1:
                 ((name, part),) = parts.items()
-                yield from ({name: each} for each in self._range_parts(name, part))
+                yield from ({name: narrowed} for narrowed in self._range_parts(name, part))
         for group in closings.values():
             yield from self._of_values(group)
         yield from self._of_unique_keys(before, after)
@@ -206,19 +208,19 @@ class _InputStep:
         for other in self._others:
             parts = [
                 both
-                for each in parts
+                for remaining in parts
                 for column, of_class in self._punctuated.classes.columns_of(other).items()
                 if of_class == self._keys[name]
-                for both in self._narrowed(name, each, other, column)
+                for both in self._narrowed(name, remaining, other, column)
             ]
-        return [new for each in parts for new in self._not_closed_before(name, each)]
+        return [new for remaining in parts for new in self._not_closed_before(name, remaining)]
 
     def _new_ranges(self, name: str, interval: CodeRange) -> list[CodeRange]:
         """A range without what earlier ranges of this input have closed, whose parts were propagated or will be."""
         ranges = [interval]
         known = self._at_first.closed_within(self._number, name, interval)
-        for earlier in [*(each for each in known if isinstance(each, CodeRange)), *self._ranges]:
-            ranges = [rest for each in ranges for rest in difference(each, earlier)]
+        for earlier in [*(closed_part for closed_part in known if isinstance(closed_part, CodeRange)), *self._ranges]:
+            ranges = [rest for open_range in ranges for rest in difference(open_range, earlier)]
         self._ranges.append(interval)
         return ranges
 

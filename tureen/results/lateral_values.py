@@ -38,7 +38,7 @@ class LateralValues:
         partners = self._with_now(partners.append_column(OF_ROW, pa.array(of_rows)))
         groups = groups_of_rows(self._ready.by_row, partners, np.zeros(len(of_rows), np.int64), None)
         nothing = groups_of_rows(self._ready.of_none, partners.slice(0, 0), np.empty(0, np.int64), None)
-        computed, of_none = (self._ready.finish(self._with_now(each)).column(0) for each in (groups, nothing))
+        computed, of_none = (self._ready.finish(self._with_now(table)).column(0) for table in (groups, nothing))
         # A row without partners has the last value.
         indexes = np.full(rows, len(computed))
         indexes[groups.column(key_name(0)).to_numpy()] = np.arange(len(computed))

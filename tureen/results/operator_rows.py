@@ -58,8 +58,8 @@ class OperatorQuery:
 
     def _columns(self, inputs: int, factors: Sequence[SharedFactor]) -> tuple[tuple[str, ...], ...]:
         columns: list[set[str]] = [set() for _ in range(inputs)]
-        for each in [*self.shape.fields, *(field for factor in factors for _, field in factor.columns)]:
-            columns[each.input].add(each.column)
+        for field in [*self.shape.fields, *(field for factor in factors for _, field in factor.columns)]:
+            columns[field.input].add(field.column)
         for number, _, names in self._selectors:
             columns[number].update(names)
         return tuple(tuple(sorted(names)) for names in columns)

@@ -41,7 +41,7 @@ class RowShape:
     @classmethod
     def of(cls, ready: ReadyJoin, shared: SharedJoinOfQuery) -> RowShape:
         """The shape of a query's rows."""
-        fields = [Field(shared.index_of(each.input), each.column) for each in map(parse_field, ready.fields.names)]
+        fields = [Field(shared.index_of(field.input), field.column) for field in map(parse_field, ready.fields.names)]
         windows = [(number, ready.inputs[of_query].input.window) for number, of_query in enumerate(shared.inputs)]
         inputs = tuple(map(shared.index_of, range(len(shared.inputs))))
         return cls(
@@ -82,7 +82,7 @@ class RowShape:
         """The columns of some joined tuples, or of all with None, that the outputs read."""
         if not self.fields:
             return pa.table({"_none": pa.nulls(len(piece) if rows is None else len(rows))})
-        return pa.Table.from_arrays([piece.values_at(each, rows) for each in self.fields], schema=self.schema)
+        return pa.Table.from_arrays([piece.values_at(field, rows) for field in self.fields], schema=self.schema)
 
     def latest(self, ids: Numbers) -> dict[int, Numbers]:
         """For each stream, ascending, the latest tuple of each row, given the ids of all its tuples."""

@@ -57,7 +57,7 @@ class SharedSteps:
             return [cover for source in listed if (cover := step_cover(source, ready)) is not None]
 
         covers = self._covers.get(registered.id, covers_of_query) if registered.id else covers_of_query()
-        for cover in sorted(covers, key=lambda each: -each.source.steps.width):
+        for cover in sorted(covers, key=lambda candidate: -candidate.source.steps.width):
             reads = reads_of(cover.source.stream.id)
             with suppress(UnknownStream):  # it was dropped
                 composition = None if reads is None else self._composition(cover, reads)

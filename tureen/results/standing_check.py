@@ -13,7 +13,7 @@ def relation_of(snapshot: Snapshot, name: str) -> StoredRelation:
     """A relation of a standing query. Its name was unique when the query was registered, and still is."""
     relations: list[StoredRelation] = [state.stream for state in snapshot.streams.values()]
     relations += snapshot.tables.values()
-    relation = next((each for each in relations if name_key(each.name) == name_key(name)), None)
+    relation = next((candidate for candidate in relations if name_key(candidate.name) == name_key(name)), None)
     if relation is None:
         raise UnknownStream(f"there is no stream or table named '{name}'")
     return relation

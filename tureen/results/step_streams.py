@@ -216,5 +216,7 @@ def _summed(source: StepStream, value: Expression) -> Expression | None:
     arguments = [aggregate.argument for aggregate in source.aggregates if aggregate.argument is not None]
     if value in arguments:
         return value
-    converted = {f"CAST({each.sql} AS DOUBLE)": each for each in arguments if each.type.kind in INTEGRAL}
+    converted = {
+        f"CAST({argument.sql} AS DOUBLE)": argument for argument in arguments if argument.type.kind in INTEGRAL
+    }
     return converted.get(value.sql)

@@ -362,7 +362,7 @@ def _hold(streams: Mapping[int, StreamState]) -> None:
 
 
 def _has(cached: Container[Any], ids: Sequence[Any]) -> bool:
-    return not ids or all(each in cached for each in ids)
+    return not ids or all(key in cached for key in ids)
 
 
 def _kept(cached: CachedStreams, join_ids: Sequence[int]) -> dict[int, JoinState]:

@@ -73,7 +73,9 @@ class QueryChanges:
     def _punctuation(self, placed: PlacedOutput) -> Change:
         fields = self.new.rows.schema
         types = {name: type_of_arrow(fields.field(name).type) for name, _ in placed.pattern.columns}
-        punctuation = punctuation_of(placed.pattern, {name: each for name, each in types.items() if each is not None})
+        punctuation = punctuation_of(
+            placed.pattern, {name: column_type for name, column_type in types.items() if column_type is not None}
+        )
         position = self.new.position_after(placed)
         return Change(self.handle, None, position, kind="punctuation", punctuation=punctuation)
 

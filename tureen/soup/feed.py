@@ -153,7 +153,7 @@ class ChangeReader:
         if position is None:
             return FeedChanges(end)
         followed = queries.followed(snapshot.streams)
-        with_groups = [each.handle for each in followed if each.has_groups]
+        with_groups = [query.handle for query in followed if query.has_groups]
         if position.unread is not None and position.unread.query:
             rest = read_rest(with_groups, position, self._read_groups(followed))
             position = rest.end
@@ -169,26 +169,28 @@ class ChangeReader:
             return FeedChanges(replace(position, marks=before), (), groups)
         concerned = [[*followed, *queries.concerned(part.stream, part.first, part.end)] for part in parts]
         rows = [self._read(part, of_part) for part, of_part in zip(parts, concerned, strict=True)]
-        return FeedChanges(end, rows, groups, self._xml_templates([each for of_part in concerned for each in of_part]))
+        return FeedChanges(
+            end, rows, groups, self._xml_templates([query for of_part in concerned for query in of_part])
+        )
 
     def _xml_templates(self, followed: Sequence[Followed]) -> dict[str, Part]:
         """What renders the rows of queries in WXQuery as XML."""
         templates: dict[str, Part] = {}
-        for each in followed:
+        for query in followed:
             # One that was unregistered since it was listed has no changes.
             with suppress(TureenError):
-                template = None if each.language == "sql" else self._invoker.template_of(each.handle)
-                templates |= {} if template is None else {each.handle: template}
+                template = None if query.language == "sql" else self._invoker.template_of(query.handle)
+                templates |= {} if template is None else {query.handle: template}
         return templates
 
     def _read(self, part: FeedPart, followed: Sequence[Followed]) -> FeedPart:
         """A part with its rows."""
-        concerned = [each for each in followed if part.stream in each.streams and not each.has_groups]
-        rows = [entry for each in concerned for entry in self._rows_of(each, part) if not part.is_read(entry)]
+        concerned = [query for query in followed if part.stream in query.streams and not query.has_groups]
+        rows = [entry for query in concerned for entry in self._rows_of(query, part) if not part.is_read(entry)]
         return part._replace(rows=sorted(rows, key=lambda entry: entry.order))
 
     def _read_groups(self, followed: Sequence[Followed]) -> ReadBetween:
-        templates = {each.handle for each in followed if each.is_template}
+        templates = {query.handle for query in followed if query.is_template}
 
         def read(handle: str, since: Position, end: Position) -> GroupChanges:
             if handle in templates:

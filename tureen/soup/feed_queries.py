@@ -57,24 +57,24 @@ class FeedQueries:
         """The templates and queries that are read after every push, over these streams."""
         self._refresh()
         # One over a stream that was just created is read with the next batch.
-        return [each for each in self._others if all(stream in streams for stream in each.streams)]
+        return [entry for entry in self._others if all(stream in streams for stream in entry.streams)]
 
     def concerned(self, stream: int, first: int, end: int) -> Iterable[Followed]:
         """The other queries that may have rows with a tuple of a stream with an id from `first` to before `end`."""
         matched = self._invoker.followers.queries.matched_between(stream, first, end)
         if matched is None:
-            return [each for each in self._queries.values() if each.follower and stream in each.streams]
-        added_later = takewhile(lambda each: each.known_from > first, reversed(self._by_age.get(stream, ())))
-        handles = {each.handle: each for each in added_later}
-        handles |= {each.handle: each for clause in matched for each in self._by_clause.get(clause, ())}
+            return [entry for entry in self._queries.values() if entry.follower and stream in entry.streams]
+        added_later = takewhile(lambda entry: entry.known_from > first, reversed(self._by_age.get(stream, ())))
+        handles = {entry.handle: entry for entry in added_later}
+        handles |= {entry.handle: entry for clause in matched for entry in self._by_clause.get(clause, ())}
         return handles.values()
 
     def close(self) -> None:
         """Stop matching tuples with their clauses."""
         queries, self._queries = self._queries, {}
-        for each in queries.values():
-            if each.follower is not None:
-                self._invoker.followers.queries.remove(each.follower)
+        for entry in queries.values():
+            if entry.follower is not None:
+                self._invoker.followers.queries.remove(entry.follower)
 
     def _refresh(self) -> None:
         """List the queries that are new, or all if one was changed or unregistered."""
@@ -93,9 +93,9 @@ class FeedQueries:
         if new:
             self._cursor = f"{new[-1].seq}.{new[-1].id}"
         self._version = version
-        others = [each for each in self._queries.values() if each.follower is None] if new or not is_same else None
-        if others is not None or len(templates) != sum(each.is_template for each in self._others):
-            others = [each for each in self._others if not each.is_template] if others is None else others
+        others = [entry for entry in self._queries.values() if entry.follower is None] if new or not is_same else None
+        if others is not None or len(templates) != sum(entry.is_template for entry in self._others):
+            others = [entry for entry in self._others if not entry.is_template] if others is None else others
             self._others = others + [
                 Followed(template.id, tuple(template.stream_ids), True, self._has_groups(template.id))
                 for template in templates
@@ -112,7 +112,7 @@ class FeedQueries:
                 followed = followed._replace(follower=follower, known_from=follower.clause.known_from)
                 self._by_clause.setdefault(follower.clause, []).append(followed)
                 # The clause may be that of an older query.
-                insort(self._by_age.setdefault(query.stream_ids[0], []), followed, key=lambda each: each.known_from)
+                insort(self._by_age.setdefault(query.stream_ids[0], []), followed, key=lambda entry: entry.known_from)
         self._queries[query.id] = followed
 
     def _remove(self, followed: Followed) -> None:

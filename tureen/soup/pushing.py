@@ -42,7 +42,7 @@ def push_rows(
     check_pushable(stream)
     rows, placed = split_items(rows)
     batch = to_batch(stream.schema, rows)
-    placed += [PlacedPunctuation(batch.num_rows, Punctuation.of(each)) for each in punctuations]
+    placed += [PlacedPunctuation(batch.num_rows, Punctuation.of(where)) for where in punctuations]
     if batch.num_rows == 0 and not placed and key is None:
         return Pushed(str(PushPosition(seq, stream.id, inbox.end(stream.id), inbox.pushes())))
     patterns = _patterns(stream.schema, placed)

@@ -33,7 +33,7 @@ def read_patterns(schema: Schema, source: str, texts: pa.Array | pa.ChunkedArray
     refused: dict[int, str] = {}
     for row, text in enumerate(texts.to_pylist()):
         try:
-            patterns = [_bind(schema, each) for each in _listed(text) if each is not None]
+            patterns = [_bind(schema, item) for item in _listed(text) if item is not None]
         except TureenError as error:
             refused[row] = f"the pattern in {source} is not valid: {error.message}"
         except (ValueError, RecursionError):
@@ -54,7 +54,7 @@ def with_carried(
     if rows is None or (rows.is_header and headers is None):
         return RowPatterns(tuple(patterns))
     carried = read_patterns(schema, rows.shown, batch.column(rows.name) if headers is None else headers)
-    placed = sorted((*patterns, *carried.placed), key=lambda each: each.at)
+    placed = sorted((*patterns, *carried.placed), key=lambda pattern: pattern.at)
     return RowPatterns(tuple(placed), carried.refused)
 
 

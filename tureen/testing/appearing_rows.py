@@ -54,7 +54,7 @@ class AppearingRows:
             for column in schema.columns
         }
         self._candidates = [
-            [each for each in relation.tuples if self._satisfies(number, each.values)]
+            [candidate for candidate in relation.tuples if self._satisfies(number, candidate.values)]
             for number, relation in enumerate(self._relations)
         ]
 
@@ -99,7 +99,7 @@ class AppearingRows:
             left, right = field_name(factor.left), field_name(factor.right)
             predicate = Compare(left, factor.op, right, factor.offset, factor.domain, factor.limit)
             return compare_columns(predicate, row, self._types)
-        return is_true(factor.sql, [field_name(each) for each in factor.fields], row, self._types)
+        return is_true(factor.sql, [field_name(field) for field in factor.fields], row, self._types)
 
     def _within_windows(self, rows: Combination) -> bool:
         latest = max(row.time for row, is_stream in zip(rows, self._is_stream, strict=True) if is_stream)
@@ -149,4 +149,4 @@ def _factors(tree: JoinTree) -> Iterator[JoinFactor]:
 def _inputs_of(factor: JoinFactor) -> set[int]:
     if isinstance(factor, JoinCompare):
         return {factor.left.input, factor.right.input}
-    return {each.input for each in factor.fields}
+    return {field.input for field in factor.fields}

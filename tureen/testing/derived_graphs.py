@@ -89,7 +89,7 @@ def _random_node(draw: random.Random, name: str, nodes: Sequence[DerivedNode], *
     kinds = ["select", "project", "join", "join", "exists", "step"] + ["function"] * 2 * with_functions
     kind = draw.choice(kinds)
     in_order = source in BASES or known[source].in_order
-    depth = 1 + max(0 if each in BASES else known[each].depth for each in (source, other))
+    depth = 1 + max(0 if stream in BASES else known[stream].depth for stream in (source, other))
     alone = 1 + (0 if source in BASES else known[source].depth)
     if kind == "step" and not in_order:
         kind = "select"
@@ -139,13 +139,13 @@ def numbered_tuples(rows: Sequence[Mapping[str, Any]]) -> list[Tuple]:
 def _closed_steps(tuples: Sequence[Tuple], seconds: int) -> list[dict[str, Any]]:
     """The sums of the steps that end at the highest time or before, by key."""
     width = seconds * 1_000_000
-    now = max((each.time for each in tuples), default=0)
+    now = max((stored.time for stored in tuples), default=0)
     sums: dict[tuple[int, Any], list[int]] = {}
-    for each in tuples:
-        start = each.time // width * width
+    for stored in tuples:
+        start = stored.time // width * width
         if start + width <= now:
-            sums.setdefault((start, each.values["k"]), []).extend(
-                [] if each.values["v"] is None else [each.values["v"]]
+            sums.setdefault((start, stored.values["k"]), []).extend(
+                [] if stored.values["v"] is None else [stored.values["v"]]
             )
     return [
         {"k": k, "v": _remainder(sum(values)) if values else None, "ts": from_micros(start)}

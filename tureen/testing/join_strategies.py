@@ -355,7 +355,7 @@ def _lateral(draw: st.DrawFn, sources: Sequence[_Source], inner: _Source, condit
         op = draw(st.sampled_from(_OPS))
         item = call.format(inner.alias)
         test = [f"(SELECT {item} FROM {part} WHERE {condition}) {op} 1" for part in _both(inner)]
-    text, judge = (f"({each} {connective} {other})" for each in test)
+    text, judge = (f"({side} {connective} {other})" for side in test)
     return text, judge
 
 

@@ -49,22 +49,22 @@ class JoinTwin:
     def __post_init__(self) -> None:
         """Find the columns that are equal in every joined tuple."""
         for pair in self.equalities:
-            touched = [each for each in self.classes if each & set(pair)]
-            self.classes = [each for each in self.classes if each not in touched] + [set(pair).union(*touched)]
+            touched = [members for members in self.classes if members & set(pair)]
+            self.classes = [members for members in self.classes if members not in touched] + [set(pair).union(*touched)]
 
     def joined(self, *, in_windows: bool = True) -> Iterator[tuple[int, ...]]:
         """All combinations of row numbers; in windows at the time of the latest tuple."""
-        for numbers in product(*(range(len(each.rows)) for each in self.inputs)):
-            rows = [each.rows[number] for each, number in zip(self.inputs, numbers, strict=True)]
+        for numbers in product(*(range(len(entry.rows)) for entry in self.inputs)):
+            rows = [entry.rows[number] for entry, number in zip(self.inputs, numbers, strict=True)]
             equal = all(_equal(rows[a][left], rows[b][right]) for (a, left), (b, right) in self.equalities)
             if equal and (not in_windows or self._is_in_windows(rows)):
                 yield numbers
 
     def _is_in_windows(self, rows: Sequence[Row]) -> bool:
-        latest = max(row["ts"] for row, each in zip(rows, self.inputs, strict=True) if not each.is_table)
+        latest = max(row["ts"] for row, entry in zip(rows, self.inputs, strict=True) if not entry.is_table)
         return all(
-            each.window is None or each.is_table or row["ts"] >= latest - each.window
-            for row, each in zip(rows, self.inputs, strict=True)
+            entry.window is None or entry.is_table or row["ts"] >= latest - entry.window
+            for row, entry in zip(rows, self.inputs, strict=True)
         )
 
     def is_closed(self, number: int, known: Mapping[str, Any]) -> bool:
@@ -97,9 +97,9 @@ class JoinTwin:
     def is_exhausted(self, number: int, known: Mapping[str, Any]) -> bool:
         """Whether an input is closed for values, and its tuples with them have left the window for good."""
         window = self.inputs[number].window
-        others = [each.source for other, each in enumerate(self.inputs) if other != number]
-        streams = [each for each in others if isinstance(each, PunctuatedStream)]
-        bounds = [each.earliest() for each in streams]
+        others = [entry.source for other, entry in enumerate(self.inputs) if other != number]
+        streams = [stream for stream in others if isinstance(stream, PunctuatedStream)]
+        bounds = [stream.earliest() for stream in streams]
         known_bounds = [bound for bound in bounds if bound is not None]
         if window is None or not streams or len(known_bounds) < len(bounds) or not self.is_closed(number, known):
             return False
@@ -109,10 +109,10 @@ class JoinTwin:
     def holds(self, key: Any) -> bool:
         """Whether a punctuation on the only equality class holds for the output."""
         (columns,) = self.classes
-        known = [{column: key for number, column in columns if number == each} for each in range(len(self.inputs))]
-        closed = [self.is_closed(number, each) for number, each in enumerate(known)]
+        known = [{column: key for number, column in columns if number == index} for index in range(len(self.inputs))]
+        closed = [self.is_closed(number, values) for number, values in enumerate(known)]
         return all(closed) or any(
-            self.is_exhausted(number, each) for number, each in enumerate(known) if not self.inputs[number].is_table
+            self.is_exhausted(number, values) for number, values in enumerate(known) if not self.inputs[number].is_table
         )
 
     def _determined(self, number: int, combination: Mapping[int, Row]) -> dict[str, Any]:

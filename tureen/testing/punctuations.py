@@ -33,7 +33,9 @@ class PunctuatedStream:
 
     def closes(self, known: Mapping[str, Any]) -> bool:
         """Whether no later row can have these values in some columns."""
-        if any(set(each.where) <= known.keys() and matches(each, known) for each in self._punctuations):
+        if any(
+            set(punctuation.where) <= known.keys() and matches(punctuation, known) for punctuation in self._punctuations
+        ):
             return True
         is_known = bool(self._unique) and set(self._unique) <= known.keys()
         if is_known and tuple(known[name] for name in self._unique) in self._keys:

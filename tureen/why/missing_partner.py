@@ -188,7 +188,7 @@ class PartnerSearch:
             pairs = kept
         index, distance = self._nearest(pairs, factor)
         failed = self._failed(pairs, index, factors)
-        sentences = " and ".join(factor_sentence(each.factor, each.truth, each.values) for each in failed)
+        sentences = " and ".join(factor_sentence(entry.factor, entry.truth, entry.values) for entry in failed)
         away = "" if distance is None else f" {distance.text} away,"
         others = "" if len(left.rows) == 1 else f" for {self.shown.names(left.rows)}"
         return Reason(
@@ -196,7 +196,7 @@ class PartnerSearch:
             f"no partner in {name}{others}: for the nearest of its {len(right):,} rows,{away} {sentences}",
             failed[0].factor,
             failed[0].truth,
-            {label: value for each in failed for label, value in each.values.items()},
+            {label: value for entry in failed for label, value in entry.values.items()},
             name,
             self._row_of(pairs, index, right),
             None if distance is None else distance.size,

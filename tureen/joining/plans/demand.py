@@ -57,9 +57,9 @@ class PartnerDemand:
             tests_of(graph, number, root.inputs, self._ranks.tolist()) if number in root.inputs else NO_TESTS
             for number in range(len(graph))
         ]
-        self._ranked = [list(each.ranked) for each in tests]
-        self._others = [list(each.others) for each in tests]
-        self._chosen = [(list(each.ranked), list(each.others)) for each in tests]
+        self._ranked = [list(of_input.ranked) for of_input in tests]
+        self._others = [list(of_input.others) for of_input in tests]
+        self._chosen = [(list(of_input.ranked), list(of_input.others)) for of_input in tests]
         self._rebuilds = 0
         self._words = FIRST_WORDS
         self._stack = np.empty(0, np.int32)
@@ -79,7 +79,7 @@ class PartnerDemand:
                 if isinstance(test, TriangleTest):
                     thirds.setdefault((test.first, number), []).append(test.second)
                     thirds.setdefault((test.second, number), []).append(test.first)
-        self._sets = max(1, *(len(each) for each in thirds.values())) if thirds else 1
+        self._sets = max(1, *(len(lines) for lines in thirds.values())) if thirds else 1
         self._directories = np.full((count * count, kernel.THIRDS + self._sets), -1, np.int64)
         self._directories[:, kernel.USED] = 0
         for of, toward in used:

@@ -70,7 +70,7 @@ def tests_of(graph: JoinGraph, number: int, inputs: Sequence[int], ranks: Sequen
     others.sort(key=lambda other: (other not in graph.tables, graph.edge(number, other) is None))
     tests: list[DemandTest] = [PartnerTest(other) for other in others]
     tests += _triangles(graph, number)
-    is_ranked = {test: all(ranks[each] > ranks[number] for each in tested_inputs(test)) for test in tests}
+    is_ranked = {test: all(ranks[other] > ranks[number] for other in tested_inputs(test)) for test in tests}
     return InputTests(
         tuple(test for test in tests if is_ranked[test]), tuple(test for test in tests if not is_ranked[test])
     )
@@ -87,7 +87,7 @@ def _triangles(graph: JoinGraph, number: int) -> list[TriangleTest]:
     used: dict[int, int] = {}
     chosen: list[TriangleTest] = []
     while pairs and len(chosen) < MOST_TRIANGLES:
-        pair = min(pairs, key=lambda each: sum(used.get(side, 0) for side in each))
+        pair = min(pairs, key=lambda candidate: sum(used.get(side, 0) for side in candidate))
         pairs.remove(pair)
         for side in pair:
             used[side] = used.get(side, 0) + 1

@@ -89,7 +89,7 @@ def left_deep(graph: JoinGraph, parts: Sequence[PlanShape]) -> PlanShape:
     shape, *remaining = parts
     while remaining:
         inputs = inputs_of_shape(shape)
-        part = next(each for each in remaining if graph.are_joined(inputs, inputs_of_shape(each)))
+        part = next(candidate for candidate in remaining if graph.are_joined(inputs, inputs_of_shape(candidate)))
         remaining.remove(part)
         shape = (shape, part)
     return shape
@@ -110,9 +110,11 @@ def bushy(graph: JoinGraph, parts: Sequence[PlanShape]) -> PlanShape:
         while remaining:
             side, *remaining = remaining
             inputs = inputs_of_shape(side)
-            other = next((each for each in remaining if graph.are_joined(inputs, inputs_of_shape(each))), None)
+            other = next(
+                (candidate for candidate in remaining if graph.are_joined(inputs, inputs_of_shape(candidate))), None
+            )
             if other is not None:
-                remaining = [each for each in remaining if each is not other]
+                remaining = [candidate for candidate in remaining if candidate is not other]
             above.append(side if other is None else (side, other))
         level = above
     return level[0]

@@ -46,7 +46,7 @@ class PlanStore:
         """Start without tuples, of the inputs of joins; `reach` is how long a tuple of each input joins later ones."""
         self.columns = graphs[0].columns
         tables = frozenset().union(*(graph.tables for graph in graphs))
-        self._reach = [None if number in tables else each for number, each in enumerate(reach)]
+        self._reach = [None if number in tables else limit for number, limit in enumerate(reach)]
         self._mixed = [_hashed_columns(graphs, number) for number in range(len(reach))]
         lines = [columns + len(mixed) for columns, mixed in zip(self.columns, self._mixed, strict=True)]
         self.size = 0

@@ -63,8 +63,8 @@ class TreePlan:
         for number, root in enumerate(self.roots):
             self._results_at.setdefault(self._build(root.graph, root.shape), []).append(number)
         tables = frozenset().union(*(root.graph.tables for root in self.roots))
-        limits = [each for number, each in enumerate(reach) if number not in tables]
-        self._reach = None if None in limits else max((each for each in limits if each is not None), default=None)
+        limits = [limit for number, limit in enumerate(reach) if number not in tables]
+        self._reach = None if None in limits else max((limit for limit in limits if limit is not None), default=None)
         self.horizon: int = NEVER
         """The plan has all tuples that can join a tuple from this time on."""
         self._latest: int = NEVER

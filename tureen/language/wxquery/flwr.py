@@ -308,5 +308,5 @@ class FlwrTranslator:
 def conjuncts(condition: Condition | None) -> list[Condition]:
     """The conditions that must all be true."""
     if isinstance(condition, Junction) and condition.operator == "and":
-        return [part for each in condition.parts for part in conjuncts(each)]
+        return [part for operand in condition.parts for part in conjuncts(operand)]
     return [] if condition is None else [condition]

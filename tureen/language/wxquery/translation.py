@@ -88,6 +88,6 @@ class _Query:
                 location=self._scanner.location(flwr.at),
             )
         translator = FlwrTranslator(self._scanner, Inputs(self._lookup))
-        each = translator.translate(flwr)
+        row_part = translator.translate(flwr)
         self.sql = translator.select.sql()
-        return Rows(each)
+        return Rows(row_part)
