@@ -71,10 +71,10 @@ def test_fatal_duckdb_errors_do_not_affect_later_expressions() -> None:
     broken = pa.record_batch([pa.array([b"\xff\xfe"]).view(pa.string())], names=["s"])
     whole = pa.record_batch([pa.array(["ok"])], names=["s"])
     factor = Opaque("upper(\"s\") = 'OK'", ("s",))
-    before = duck._connection()
+    before = duck._evaluator()
     with pytest.raises(QueryFailed):
         opaque.evaluate(factor, broken)
-    assert duck._connection() is not before
+    assert duck._evaluator() is not before
     assert opaque.evaluate(factor, whole).to_pylist() == [True]
 
 

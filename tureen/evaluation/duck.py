@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from cachetools import LRUCache
 
 from tureen.deferred_import import DeferredModule
 from tureen.errors import QueryFailed
@@ -33,44 +35,103 @@ TEXT_BYTES = 128 << 20
 
 LONGEST_TEXT_BYTES = 4 * LONGEST_TEXT
 
+BOUND = 128
+"""The number of bound statements that a connection keeps."""
+
 _local = threading.local()
 
 
-def _connection() -> Any:
-    """This thread's DuckDB connection."""
-    connection = getattr(_local, "connection", None)
-    if connection is None:
-        connection = connect()
+class _Input:
+    """What a connection reads under a name: the table of the evaluation that is running."""
+
+    table: pa.Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns, which DuckDB asks for whenever it binds a statement."""
+        return self.table.schema
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Its rows."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class _Evaluator:
+    """A DuckDB connection of one thread, with what it need not do again for the same statement over other rows.
+
+    For a few rows, registering a table and binding a statement take longer than evaluating it.
+    """
+
+    def __init__(self) -> None:
+        self.connection = connect()
         # Rewriting `a + 1 = 3` into `a = 2` would hide an overflow that must be raised.
-        connection.execute("SET disabled_optimizers = 'expression_rewriter'")
-        connection.execute("SET lock_configuration = true")
-        _local.connection = connection
-    return connection
+        self.connection.execute("SET disabled_optimizers = 'expression_rewriter'")
+        self.connection.execute("SET lock_configuration = true")
+        self._inputs: dict[str, _Input] = {}
+        self._bound: LRUCache[tuple[str, str, pa.Schema], Any] = LRUCache(BOUND)
+
+    def over_table(self, sql: str, name: str, table: pa.Table) -> pa.Table:
+        """The result of a SELECT over one table."""
+        source = self._inputs.get(name)
+        if source is None:
+            source = self._inputs[name] = _Input()
+            source.table = table
+            self.connection.register(name, source)
+        source.table = table
+        key = (sql, name, table.schema)
+        try:
+            relation = self._bound.get(key)
+            if relation is None:
+                relation = self._bound[key] = self.connection.sql(sql)
+            return relation.to_arrow_table()
+        finally:
+            del source.table
+
+    def over_tables(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The result of a SELECT over several tables, whose numbers of rows decide how they are joined."""
+        for name, table in tables.items():
+            if self._inputs.pop(name, None) is not None:
+                self.connection.unregister(name)
+                self._bound.clear()
+            self.connection.register(name, table)
+        try:
+            return self.connection.sql(sql).to_arrow_table()
+        finally:
+            # After a fatal error, the connection does nothing any more.
+            with suppress(duckdb.Error):
+                for name in tables:
+                    self.connection.unregister(name)
+
+
+def _evaluator() -> _Evaluator:
+    """This thread's evaluator."""
+    evaluator: _Evaluator | None = getattr(_local, "evaluator", None)
+    if evaluator is None:
+        evaluator = _local.evaluator = _Evaluator()
+    return evaluator
 
 
 def run(sql: str, tables: Mapping[str, pa.Table], subject: str) -> pa.Table:
     """The result of a SELECT over Arrow tables; raises QueryFailed with the `subject` for any error of DuckDB."""
-    connection = _connection()
-    for name, table in tables.items():
-        connection.register(name, _in_batches(sql, table))
+    evaluator = _evaluator()
+    tables = {name: _in_batches(sql, table) for name, table in tables.items()}
     try:
-        with limited(connection, subject) as deadline:
+        with limited(evaluator.connection, subject) as deadline:
             if "#" in sql:
-                function_calls.prepare(connection, sql, subject, deadline)
-            return connection.sql(sql).to_arrow_table()
+                function_calls.prepare(evaluator.connection, sql, subject, deadline)
+            if len(tables) == 1 and "#" not in sql:
+                ((name, table),) = tables.items()
+                return evaluator.over_table(sql, name, table)
+            return evaluator.over_tables(sql, tables)
     except duckdb.Error as error:
         if "#" in sql and (stopped := function_calls.failure()) is not None:
             raise stopped from None
         if isinstance(error, duckdb.InternalException | duckdb.FatalException):
             # After either, this connection is unusable; the next expression gets a new one.
-            _local.connection = None
+            _local.evaluator = None
         # The rest of DuckDB's message is advice for its direct users.
         message = str(error).strip().partition("\n")[0].partition(". ")[0]
         raise QueryFailed(f"{subject} raised on some tuple", detail=message) from error
-    finally:
-        if _local.connection is connection:
-            for name in tables:
-                connection.unregister(name)
 
 
 def _in_batches(sql: str, table: pa.Table) -> pa.Table:

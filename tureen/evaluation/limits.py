@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -48,6 +49,14 @@ os.register_at_fork(
     after_in_parent=lambda: _held.clear(),
     after_in_child=lambda: _connections.clear(),
 )
+
+
+@atexit.register
+def _close_connections() -> None:
+    """Close what is idle: a connection that keeps Python objects cannot be destroyed after them."""
+    for connection in list(_connections):
+        with suppress(duckdb.Error):
+            connection.close()
 
 
 def connect() -> Any:

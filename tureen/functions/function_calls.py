@@ -6,14 +6,12 @@ DuckDB hands over up to 2,048 rows at a time, and a worker process calls the fun
 
 from __future__ import annotations
 
-import atexit
 import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
-from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -33,8 +31,6 @@ ENDLESS_SECONDS = 600.0
 """The seconds after which a call that did not end is tried again."""
 
 _functions: dict[str, UserFunction] = {}
-_connections: WeakSet[Any] = WeakSet()
-"""The connections with functions, which would be reported as leaks if they were open at the end of the process."""
 
 _local = threading.local()
 _NAMES = {Kind.INT: "INTEGER", Kind.STRING: "VARCHAR"}
@@ -127,15 +123,8 @@ def connection_functions(connection: Any) -> set[str]:
     """The digests of the functions that this thread's connection has."""
     if getattr(_local, "connection", None) is not connection:
         _local.connection, _local.created = connection, set()
-        _connections.add(connection)
     created: set[str] = _local.created
     return created
-
-
-@atexit.register
-def _close_connections() -> None:
-    for connection in list(_connections):
-        connection.close()
 
 
 def failure() -> QueryFailed | None:
