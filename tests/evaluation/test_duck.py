@@ -15,7 +15,7 @@ DOUBLED = "SELECT a + a AS b FROM rows ORDER BY b DESC"
 
 
 def values(sql: str, **tables: pa.Table) -> list[object]:
-    return duck.run(sql, tables, "an expression").column(0).to_pylist()
+    return list(duck.run(sql, tables, "an expression").column(0).to_pylist())
 
 
 def test_a_statement_reads_the_rows_of_each_call() -> None:

@@ -19,7 +19,7 @@ from tureen.service.connections import encode_chunk
 from tureen.service.event_stream import Follower, encode_changes
 from tureen.service.shared_reads import Result, SharedReads
 from tureen.service.watcher import ProgressWatcher
-from tureen.soup.feed import ChangeBatch
+from tureen.soup.change_batches import ChangeBatch
 from tureen.testing.manual_engine import ManualEngine
 
 

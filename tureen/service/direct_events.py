@@ -19,7 +19,7 @@ from tureen.errors import TureenError
 from tureen.service.shared_reads import SharedBatch, SharedReads
 from tureen.service.wake_queue import wake
 from tureen.service.watcher import ProgressWatcher
-from tureen.soup.feed import ChangeBatch
+from tureen.soup.change_batches import ChangeBatch
 
 DirectWrite = Callable[[bytes], bool]
 """Writes a chunk of a response; False, and nothing is written, if the connection does not take it at once."""
