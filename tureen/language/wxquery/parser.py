@@ -198,7 +198,7 @@ class _Parser:
         self.scanner.expect_word("else", "every if has an else; write else () for nothing")
         return Conditional(condition, then, self.expression(), at)
 
-    # PathConditions
+    # Conditions
 
     def _condition(self) -> Condition:
         return self._junction("or", lambda: self._junction("and", self._comparison))

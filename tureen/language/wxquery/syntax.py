@@ -91,7 +91,7 @@ class PathComparison:
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """PathConditions that are all true (`and`), or of which one is (`or`)."""
+    """Conditions that are all true (`and`), or of which one is (`or`)."""
 
     operator: str
     parts: tuple[Condition, ...]
