@@ -62,6 +62,7 @@ cases: setup
 
 reference: setup
 	$(BIN)/python -m tureen.cli.reference docs/cli.md
+	$(BIN)/python -m scripts.decisions
 
 check: setup
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.decisions import ARCHITECTURE, rows, with_decisions
 from tureen import errors
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +26,6 @@ _LISTED = re.compile(r"`(\w+\.py|\w+/)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CALL = re.compile(r"`((?:\w+\.)*\w+)\(\)`")
 _CONSTANT = re.compile(r"^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \| `([\w/]+\.py)` \|", re.MULTILINE)
-_DECISION = re.compile(r"^\| \[(\d{4})\]\((docs/decisions/[\w-]+\.md)\) \| (.*) \|$", re.MULTILINE)
 _TERM = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)
 _BRANCH = re.compile(r"^([│ ]*)[├└]── (\w+)", re.MULTILINE)
 
@@ -76,12 +76,10 @@ def test_every_page_is_linked_from_another() -> None:
     ] == []
 
 
-def test_decisions_are_listed_with_their_titles() -> None:
-    listed = _DECISION.findall((ROOT / "ARCHITECTURE.md").read_text())
-    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-    titles = [page.read_text().partition("\n")[0] for page in pages]
-    assert sorted(f"# {number} {title}" for number, _, title in listed) == titles
-    assert sorted(path for _, path, _ in listed) == [relative_name(page) for page in pages]
+def test_the_table_of_decisions_is_up_to_date() -> None:
+    page = ARCHITECTURE.read_text()
+    assert with_decisions(page) == page, "run `make reference`"
+    assert rows() in page
 
 
 def test_the_glossary_is_in_alphabetical_order() -> None:
