@@ -1,7 +1,7 @@
 """Measures the style of this repository: sizes, docstrings, names, and tests that mirror a module.
 
-`make style` prints the table and, below it, the names that are used more than once. `tests/test_style.py` keeps the
-rules that hold everywhere.
+`make style` prints the table and, below it, the names that are used more than once and what is too long.
+`tests/test_style.py` keeps the rules that hold everywhere.
 """
 
 import ast
@@ -17,6 +17,12 @@ FOLDERS = ("tureen", "tests", "benchmarks")
 
 FILLERS = frozenset({"one", "found", "some", "wanted", "mine"})
 """Names that say nothing about the value they hold."""
+
+MODULE_LINES = 400
+"""A module with more lines wants to be divided by concept."""
+
+FUNCTION_LINES = 70
+"""A function with more lines wants names for its parts."""
 
 PRODUCT_NOUNS = frozenset(
     {
@@ -166,6 +172,24 @@ def repeated_modules(sources: Iterable[Module]) -> dict[str, list[str]]:
     return _repeated(paths)
 
 
+def too_long(sources: Iterable[Module]) -> list[str]:
+    """The modules and functions with more lines than they should have."""
+    lines = []
+    for module in sources:
+        if module.lines > MODULE_LINES:
+            lines.append(f"{module.path}: {module.lines} lines")
+        lines += [
+            f"{module.path}: {function.name}, {size} lines"
+            for function in module.functions()
+            if (size := _size(function)) > FUNCTION_LINES
+        ]
+    return lines
+
+
+def _size(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
 def _repeated(paths: dict[str, set[str]]) -> dict[str, list[str]]:
     return {name: sorted(paths[name]) for name in sorted(paths) if len(paths[name]) > 1}
 
@@ -200,11 +224,7 @@ def _fillers(sources: list[Module]) -> str:
 
 
 def _function_sizes(sources: list[Module]) -> Iterator[int]:
-    return (
-        (function.end_lineno or function.lineno) - function.lineno + 1
-        for module in sources
-        for function in module.functions()
-    )
+    return (_size(function) for module in sources for function in module.functions())
 
 
 MEASURES: tuple[tuple[str, Callable[[list[Module]], str]], ...] = (
@@ -232,7 +252,7 @@ def table(folders: dict[str, list[Module]]) -> list[list[str]]:
 
 
 def main() -> None:
-    """Prints the table, then the names that are used more than once in the package."""
+    """Prints the table, then the names that are used more than once in the package, and what is too long."""
     folders = {folder: modules(folder) for folder in FOLDERS}
     rows = table(folders)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -245,6 +265,10 @@ def main() -> None:
         print(f"\n{title} with the same name: {len(repeated)}")
         for name, paths in repeated.items():
             print(f"  {name}: {', '.join(paths)}")
+    long = too_long(module for sources in folders.values() for module in sources)
+    print(f"\nmodules over {MODULE_LINES} and functions over {FUNCTION_LINES} lines: {len(long)}")
+    for line in long:
+        print(f"  {line}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from scripts.style import FOLDERS, SUITES, Module, mirrored, modules, repeated_classes, repeated_modules
+from scripts.style import (
+    FOLDERS,
+    FUNCTION_LINES,
+    MODULE_LINES,
+    SUITES,
+    Module,
+    mirrored,
+    modules,
+    repeated_classes,
+    repeated_modules,
+    too_long,
+)
 
 PRODUCT = "tureen"
 
@@ -75,6 +86,17 @@ def test_modules_with_the_same_name_are_reported() -> None:
     paths = ["pot/runs", "results/runs", "testing/grouped", "results/grouped", "pot/queries", "cli/queries"]
     sources = [Module(f"tureen/{path}.py", "") for path in paths]
     assert repeated_modules(sources) == {"runs": ["tureen/pot/runs.py", "tureen/results/runs.py"]}
+
+
+def test_long_modules_and_functions_are_reported() -> None:
+    body = "    pass\n"
+    sources = [
+        Module("tureen/long.py", "\n" * (MODULE_LINES + 1)),
+        Module("tureen/short.py", "\n" * MODULE_LINES),
+        Module("tureen/function.py", "def fits():\n" + body * (FUNCTION_LINES - 1)),
+        Module("tests/function.py", "class Test:\n  async def run(self):\n" + body * FUNCTION_LINES),
+    ]
+    assert too_long(sources) == ["tureen/long.py: 401 lines", "tests/function.py: run, 71 lines"]
 
 
 def test_a_test_mirrors_a_module_or_a_package() -> None:
