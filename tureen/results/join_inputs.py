@@ -28,15 +28,13 @@ PROBE_SHARE = 8
 """An input is probed by its key index if it has more than this many times the rows of the other side."""
 
 PROBE_COST = 4
-"""Probing the index of a segment with one of few keys costs as much as scanning this many tuples."""
+"""With few keys, probing a segment's index with one of them costs as much as scanning this many tuples."""
 
 MANY_KEYS_COST = 8
-"""Probing with many keys, which read an index from its begin to its end, costs this many times less per segment than
-scanning a tuple."""
-
+"""With many keys, which read an index sequentially, this many probes cost as much as scanning one tuple."""
 
 MOST_ROWS_PER_TUPLE = 2
-"""Many keys are not looked for in indexes with more than this many rows for each tuple of the input."""
+"""Many keys do not probe the indexes of segments that have more rows than this for each tuple of the input."""
 
 
 class StreamInput:
