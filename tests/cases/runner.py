@@ -218,7 +218,7 @@ def failure_of(error: Exception, handle: str = "") -> Failure:
     if not handle:
         return Failure(type(error).__name__, location, error.message, error.hint)
     # The cause counts, whether the query fails now or was stopped before.
-    lines = [error.message, *(error.detail or "").splitlines()]
+    lines = [error.message, *(line for line in (error.detail or "").splitlines() if not line.startswith("hint: "))]
     if error.message.endswith("was stopped"):
         del lines[0]
     return Failure(type(error).__name__, location, lines[0], because=" ".join(" ".join(lines[1:]).split()) or None)

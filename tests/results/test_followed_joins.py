@@ -177,7 +177,7 @@ def test_output_that_fails_concerns_its_query_alone(engine: ManualEngine) -> Non
     engine.append("a", [{**joined_tuple(0), "s": "1"}, {**joined_tuple(0), "x": 1, "s": "z"}])
     engine.append("b", [joined_tuple(0)])
     assert followers[0].read() == 1
-    with pytest.raises(QueryFailed, match="Conversion Error"):
+    with pytest.raises(QueryFailed, match="Could not convert"):
         engine.invoker.new_rows(followers[1].handle, followers[1].position, followers[1].followed)
 
 
@@ -215,7 +215,7 @@ def test_failing_condition_concerns_its_query_alone(engine: ManualEngine) -> Non
     engine.append("a", [joined_tuple(0)])
     engine.append("b", [joined_tuple(0)])
     assert followers[0].read() == 1
-    with pytest.raises(QueryFailed, match="Conversion Error"):
+    with pytest.raises(QueryFailed, match="Could not convert"):
         engine.invoker.new_rows(followers[1].handle, followers[1].position, followers[1].followed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -38,6 +39,7 @@ LONGEST_TEXT_BYTES = 4 * LONGEST_TEXT
 BOUND = 128
 """The number of bound statements that a connection keeps."""
 
+_KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
 _local = threading.local()
 
 
@@ -129,9 +131,10 @@ def run(sql: str, tables: Mapping[str, pa.Table], subject: str) -> pa.Table:
         if isinstance(error, duckdb.InternalException | duckdb.FatalException):
             # After either, this connection is unusable; the next expression gets a new one.
             _local.evaluator = None
-        # The rest of DuckDB's message is advice for its direct users.
-        message = str(error).strip().partition("\n")[0].partition(". ")[0]
-        raise QueryFailed(f"{subject} raised on some tuple", detail=message) from error
+        # The kind of the error, and what follows the first sentence, are for DuckDB's direct users.
+        message = _KIND.sub("", str(error).strip().partition("\n")[0].partition(". ")[0])
+        hint = "exclude such tuples in WHERE, or use try_cast, try_divide or another try_ function"
+        raise QueryFailed(f"{subject} raised on some tuple", detail=message, hint=hint) from error
 
 
 def _in_batches(sql: str, table: pa.Table) -> pa.Table:

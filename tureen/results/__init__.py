@@ -3,11 +3,11 @@
 Takes a handle and NOW. Holds memory maps of runs, pending rows and a view of the catalog.
 Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 
-* `invoke.py`: invocations; `answering.py`: answers of prepared queries; `answer.py`: answers and changes as users see
-  them; `prepared_queries.py`, `ready.py`, `join_ready.py`: prepared queries; `held_files.py`: answers although files
-  are removed; `standing_check.py`: whether queries can be read; `explain.py`, `function_plans.py`: how they are
-  answered; `query_names.py`: their inputs and columns as people know them; `costly_inputs.py`: inputs of joins whose
-  clauses call user functions
+* `invoke.py`: invocations; `answering.py`: answers of prepared queries; `answer.py`, `answer_text.py`: answers and
+  changes as users see them; `prepared_queries.py`, `ready.py`, `join_ready.py`: prepared queries; `held_files.py`:
+  answers although files are removed; `standing_check.py`: whether queries can be read; `explain.py`,
+  `function_plans.py`: how they are answered; `query_names.py`: their inputs and columns as people know them;
+  `costly_inputs.py`: inputs of joins whose clauses call user functions
 * `join_answers.py`, `join_inputs.py`, `joined.py`, `combined_rows.py`: joins and queries within queries;
   `join_changes.py`, `flat_join.py`: the rows that joined the answer of a join
 * `first_joined.py`: the first rows of a join with LIMIT

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from html import escape
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tureen.errors import TureenError
 from tureen.punctuation import Punctuation
+from tureen.results.answer_text import html_table, summary_text, text_table
 from tureen.window import from_micros
 from tureen.xml_template import (
     METADATA_KEY,
@@ -36,7 +39,7 @@ class Bounds(NamedTuple):
         return cls(_moment(begin), _moment(end))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """The rows of a query over its window at one NOW."""
 
@@ -64,6 +67,33 @@ class Answer:
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """The rows as a polars DataFrame; polars must be installed."""
+        try:
+            import polars  # noqa: PLC0415 - it is optional
+        except ImportError:
+            raise TureenError("polars is not installed", hint="pip install polars") from None
+        return polars.from_arrow(self.table)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows for any library that reads Arrow: `polars.DataFrame(answer)`, `pyarrow.table(answer)`, DuckDB."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """The first rows, how many there are, and the window."""
+        return f"{text_table(self.table)}\n({self._summary})"
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook."""
+        return f"{html_table(self.table)}<p>{escape(self._summary)}</p>"
+
+    @property
+    def _summary(self) -> str:
+        summary = summary_text(len(self), *self.window)
+        if self.note is not None:
+            return f"{summary}; tuples may be missing: {self.note}"
+        return summary if self.complete else f"{summary}, which begins before what is retained"
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def test_plan_why_and_time(console: Console, served: RunningServer, trades: str)
     query = served.soup.register(sql)
     page = console.page
     console.open(f"queries/{query.id}?tab=plan")
-    picture = page.get_by_role("img", name="plan of the query")
+    picture = page.get_by_role("group", name="plan of the query")
     picture.get_by_text("price > 55.0").wait_for()
     picture.get_by_text("Answer").wait_for()
     console.shoot("plan")
@@ -199,7 +199,7 @@ def test_network_tokens_and_help(console: Console, served: RunningServer, trades
     page = console.page
     served.soup.create_stream(f"derived_{trades}", query=f"SELECT * FROM {trades} WHERE price > 10")
     console.open("network")
-    page.get_by_role("img", name="streams and what they are derived from").get_by_text(f"derived_{trades}").wait_for()
+    page.get_by_role("group", name="streams and what they are derived from").get_by_text(f"derived_{trades}").wait_for()
     console.shoot("network")
     console.open("tokens")
     page.get_by_label("Principal").fill("a guest")
@@ -338,7 +338,9 @@ def test_the_map_of_servers(chromium: Any, tmp_path: Path) -> None:
             console = Console(context.new_page(), server)
             console.sign_in()
             console.open("network")
-            console.page.get_by_role("img", name="servers that send and receive streams").get_by_text(shown).wait_for()
+            console.page.get_by_role("group", name="servers that send and receive streams").get_by_text(
+                shown
+            ).wait_for()
             console.shoot(f"network of {'alpha' if server is alpha else 'beta'}")
             if server is beta:
                 row = console.page.get_by_role("row", name="photons")

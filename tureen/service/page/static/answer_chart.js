@@ -1,10 +1,11 @@
 // A chart of an answer, chosen from its columns; the reader can change it.
 
 import {barChart, lineChart} from "./chart.js";
-import {choice, el, replace} from "./dom.js";
+import {choice, count, el, replace} from "./dom.js";
 import {isNumber} from "./table.js";
 import {update} from "./update.js";
 
+const BARS = 100;
 const KINDS = [["none", "no chart"], ["line", "line"], ["points", "points"], ["bars", "bars"]];
 
 /** A chart with controls: {node, update(answer)}. */
@@ -18,8 +19,9 @@ export function answerChart() {
     if (chosen === "none" || !answer.rows.length) return update(drawing);
     const label = `${y.value} by ${x.value}`;
     if (chosen === "bars") {
-      const bars = answer.rows.slice(0, 100).map((row) => [row[x.value] ?? "NULL", number(row[y.value])]);
-      return update(drawing, barChart(bars, {label}));
+      const bars = answer.rows.slice(0, BARS).map((row) => [row[x.value] ?? "NULL", number(row[y.value])]);
+      return update(drawing, barChart(bars, {label}),
+        bars.length < answer.rows.length ? el("p", {class: "soft"}, `The first ${count(bars.length)} rows are drawn.`) : null);
     }
     const type = answer.columns.find((column) => column.name === x.value).type;
     const points = answer.rows.map((row) => [position(row[x.value], type), number(row[y.value])]).filter(([at]) => at !== null);

@@ -107,7 +107,8 @@ function route() {
       if (number === shown) stop = cleanup;
       else cleanup();
     },
-    (error) => replace(place, el("h1", {}, entry.title), el("div", {class: "problem", role: "alert"}, error.text ?? error.message)),
+    (error) => replace(place, el("h1", {}, entry.title), el("div", {class: "problem", role: "alert"}, error.text ?? error.message),
+      name ? el("p", {}, el("a", {href: `#/${entry.path}`}, `All ${entry.title.toLowerCase()}`)) : null),
   );
 }
 

@@ -40,8 +40,8 @@ function quoted(name) {
 /** An editor; `onrun` is called on Ctrl+Enter. */
 export function editor({value = "", label = "SQL", onrun = () => {}} = {}) {
   const back = el("pre", {"aria-hidden": "true"});
-  const area = el("textarea", {spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-label": label, rows: 6, role: "combobox", "aria-expanded": "false", "aria-autocomplete": "list", "aria-controls": "choices"});
-  const list = el("ul", {class: "choices", role: "listbox", id: "choices", hidden: true});
+  const area = el("textarea", {spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-label": label, placeholder: "SELECT … FROM a stream WHERE … BEGIN NOW - 10 MINUTES END NOW", rows: 6, "aria-autocomplete": "list", "aria-haspopup": "listbox", "aria-controls": "choices"});
+  const list = el("ul", {class: "choices", role: "listbox", id: "choices", "aria-label": "completions", hidden: true});
   const box = el("div", {class: "editor"}, back, area, list);
   let mistake = null, keywords = new Set(), shown = [], chosen = 0, start = 0;
 
@@ -79,7 +79,6 @@ export function editor({value = "", label = "SQL", onrun = () => {}} = {}) {
     chosen = 0;
     if (!shown.length) return close();
     list.hidden = false;
-    area.setAttribute("aria-expanded", "true");
     place();
     draw();
   }
@@ -111,7 +110,6 @@ export function editor({value = "", label = "SQL", onrun = () => {}} = {}) {
 
   function close() {
     list.hidden = true;
-    area.setAttribute("aria-expanded", "false");
     area.removeAttribute("aria-activedescendant");
   }
 

@@ -2,7 +2,7 @@
 
 import {svg} from "./dom.js";
 
-const BOX = 210, LINE = 16, GAP_X = 60, GAP_Y = 18, PAD = 8;
+const BOX = 240, LINE = 16, GAP_X = 60, GAP_Y = 18, PAD = 8;
 
 /** Draw nodes {id, title, lines, link, style} and edges [from, to, text]. */
 export function drawGraph(nodes, edges, label) {
@@ -20,7 +20,7 @@ export function drawGraph(nodes, edges, label) {
     width = PAD * 2 + (number + 1) * (BOX + GAP_X) - GAP_X;
     height = Math.max(height, top);
   });
-  const drawing = svg("svg", {viewBox: `0 0 ${Math.max(width, 300)} ${height + PAD}`, width: Math.max(width, 300), height: height + PAD, role: "img", "aria-label": label});
+  const drawing = svg("svg", {viewBox: `0 0 ${Math.max(width, 300)} ${height + PAD}`, width: Math.max(width, 300), height: height + PAD, role: "group", "aria-label": label});
   for (const [from, to, text] of edges) {
     const [start, end] = [places.get(from), places.get(to)];
     if (!start || !end) continue;
@@ -31,7 +31,7 @@ export function drawGraph(nodes, edges, label) {
     if (text) drawing.append(svg("text", {x: middle, y: (y1 + y2) / 2 - 5, "text-anchor": "middle"}, text));
   }
   for (const {x, y, size, lines, node} of places.values()) {
-    const title = svg("text", {class: "title", x: x + PAD, y: y + PAD + 11}, cut(node.title));
+    const title = svg("text", {class: "title", x: x + PAD, y: y + PAD + 11}, cut(node.title), svg("title", {}, node.title));
     drawing.append(svg("g", {key: node.id},
       svg("rect", {class: `box${node.style ? `-${node.style}` : ""}`, x, y, width: BOX, height: size, rx: 6}),
       node.link ? svg("a", {href: node.link}, title) : title,
@@ -59,7 +59,7 @@ function columnsOf(nodes, edges) {
 }
 
 function cut(text) {
-  return text.length <= 30 ? text : `${text.slice(0, 29)}…`;
+  return text.length <= 28 ? text : `${text.slice(0, 27)}…`;
 }
 
 function wrapped(text) {

@@ -9,9 +9,10 @@ const KEPT = 450;
 
 export function show(main, {session}) {
   const problems = el("section", {"aria-label": "Problems"});
-  const numbers = el("section", {class: "grid", "aria-label": "Numbers"});
+  const numbers = el("section", {class: "grid numbers", "aria-label": "Numbers"});
+  const steps = el("div");
   const charts = el("section", {class: "grid", "aria-label": "Activity"});
-  replace(main, el("h1", {}, "Overview"), problems, numbers, el("h2", {}, "The last minutes"), charts);
+  replace(main, el("h1", {}, "Overview"), problems, steps, numbers, el("h2", {}, "The last minutes"), charts);
   let samples = [];
   return every(2000, async (maxAge) => {
     const news = await get("/v1/overview", {after: samples.at(-1)?.at ?? 0}, maxAge);
@@ -19,6 +20,7 @@ export function show(main, {session}) {
     update(problems, news.problems.length
       ? news.problems.map((problem) => el("div", {class: "problem", key: problem.link + problem.text}, el("a", {href: problem.link}, problem.text)))
       : el("p", {class: "good"}, "No problems."));
+    update(steps, news.streams ? null : firstSteps(session));
     const batch = news.batches.reduce((longest, each) => Math.max(longest, each.seconds), 0);
     update(numbers,
       card("Queries", count(news.queries.standing), news.queries.failed ? el("a", {href: "#/queries?state=failed"}, `${count(news.queries.failed)} failed`) : "none failed"),
@@ -41,6 +43,17 @@ export function show(main, {session}) {
       lineChart(series.map(([name, key]) => ({name, points: samples.map((sample) => [sample.at, sample[key]])})),
         {formatX: (at) => new Date(at * 1000).toLocaleTimeString(), formatY, label: title, small: true}))));
   });
+}
+
+/** What to do with a server that has no streams. */
+function firstSteps(session) {
+  const step = (href, text, rest) => el("li", {}, el("a", {href}, text), rest);
+  return el("div", {class: "card"}, el("h2", {}, "First steps"), session.can("write")
+    ? el("ol", {}, step("#/streams?create=1", "Create a stream", " and push a file of rows to it."),
+      step("#/workbench", "Write a query", " in the workbench, and register it."),
+      step("#/queries", "Watch its answer", ", its changes and its plan."),
+      step("#/help", "Look up", " what the language can do."))
+    : el("p", {}, "There are no streams yet. A token with the scope write can create them."));
 }
 
 function card(title, number, remark) {

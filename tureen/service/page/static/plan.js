@@ -27,7 +27,7 @@ export function planGraph(plan) {
   }
   if (plan.kept_join) add("kept", plan.kept_join.used ? "Kept results of the join" : "Join evaluated when asked", [plan.kept_join.why, plan.kept_join.runs && `${plural(plan.kept_join.joined_tuples, "joined tuple")} in ${plural(plan.kept_join.runs, "run")}`].filter(Boolean));
   if (plan.operator) add("operator", "Shared operator of followers", summary(plan.operator));
-  if (plan.aggregates) add("groups", "Groups", [plan.aggregates.keys?.length ? `by ${plan.aggregates.keys.join(", ")}` : "one group", plan.aggregates.kept].filter(Boolean));
+  if (plan.aggregates) add("groups", "Groups", [plan.aggregates.keys?.length ? `by ${plan.aggregates.keys.join(", ")}` : "one group", plan.aggregates.kept.replace(/^nothing: /, "")].filter(Boolean));
   if (plan.reuse) add("reuse", "Reused", summary(plan.reuse));
   add("answer", "Answer", [plan.shape?.queries !== undefined && `${plural(plan.shape.queries, "query", "queries")} of this shape`].filter(Boolean), plan.error ? "bad" : "accent");
   return drawGraph(nodes, edges, "plan of the query");

@@ -27,7 +27,8 @@ async function showList(main, parameters, session) {
     const found = await get("/v1/queries", {limit: PAGE, after, search: search.value, failed: state.value === "failed" ? "true" : null, owner: session.can("admin") ? owner.value : null});
     if (asked !== number) return;
     const all = [...earlier, ...found.queries];
-    replace(list, all.length ? queryTable(all) : el("p", {class: "soft"}, "No such queries."));
+    const isFiltered = search.value || state.value || owner.value;
+    replace(list, all.length ? queryTable(all) : el("p", {class: "soft"}, isFiltered ? "No query matches." : "There are no queries yet."));
     replace(more, found.next ? el("button", {type: "button", onclick: () => load(found.next, all)}, `More than ${count(all.length)}: show the next`) : null);
   }
 
@@ -38,7 +39,7 @@ async function showList(main, parameters, session) {
   replace(templates, found.templates.length ? [el("h2", {}, "Templates"), el("div", {class: "scroll"}, el("table", {},
     heads(["name", "queries", "owner", "SQL"], ["queries"]),
     el("tbody", {}, found.templates.map((template) => el("tr", {},
-      el("td", {}, el("a", {href: `#/queries?template=${encodeURIComponent(template.id)}`}, template.name ?? template.id.slice(0, 8))),
+      el("td", {class: "name"}, el("a", {href: `#/queries?template=${encodeURIComponent(template.id)}`}, template.name ?? template.id.slice(0, 8))),
       el("td", {class: "value"}, count(template.queries)), el("td", {}, template.owner), el("td", {class: "code"}, template.sql))))))] : null);
   return () => clearTimeout(timer);
 }
@@ -49,7 +50,7 @@ async function showMembers(main, template, start) {
   const link = (from, text) => el("a", {href: `#/queries?template=${encodeURIComponent(template)}&start=${from}`}, text);
   const jump = el("input", {type: "number", min: 0, value: start, "aria-label": "First query to show"});
   jump.addEventListener("change", () => { location.hash = `#/queries?template=${encodeURIComponent(template)}&start=${Math.max(0, Number(jump.value))}`; });
-  replace(main, el("h1", {}, `Template ${about.name ?? about.id}`), el("pre", {}, about.sql),
+  replace(main, el("h1", {}, `Template ${about.name ?? about.id}`), el("pre", {class: "sql", tabindex: 0, role: "region", "aria-label": "text of the query"}, about.sql),
     el("div", {class: "row"}, `${plural(about.queries, "query", "queries")}, from`, jump,
       start > 0 ? link(Math.max(0, start - PAGE), "previous") : null,
       start + PAGE < about.queries ? link(start + PAGE, "next") : null),
@@ -60,9 +61,9 @@ function queryTable(queries) {
   return el("div", {class: "scroll", tabindex: 0}, el("table", {},
     heads(["name", "state", "owner", "registered", "SQL"]),
     el("tbody", {}, queries.map((query) => el("tr", {},
-      el("td", {}, el("a", {href: `#/queries/${encodeURIComponent(query.id)}`}, query.name ?? query.label ?? query.id.slice(0, 8))),
+      el("td", {class: "name"}, el("a", {href: `#/queries/${encodeURIComponent(query.id)}`}, query.name ?? query.label ?? query.id.slice(0, 8))),
       el("td", {class: query.state === "failed" ? "bad" : "good"}, query.state),
       el("td", {}, query.owner, query.shared ? " (shared)" : ""),
-      el("td", {}, new Date(query.registered_at).toLocaleString()),
-      el("td", {class: "code"}, query.sql))))));
+      el("td", {class: "time"}, new Date(query.registered_at).toLocaleString()),
+      el("td", {class: "code"}, el("div", {class: "few", title: query.sql}, query.sql)))))));
 }

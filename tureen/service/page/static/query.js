@@ -4,7 +4,7 @@ import {get, pathOf, poller, query as parametersOf, request} from "./api.js";
 import {choice, confirmed, el, every, notify, plural, replace, tabs} from "./dom.js";
 import {answerChart} from "./answer_chart.js";
 import {planGraph} from "./plan.js";
-import {cell, dataTable} from "./table.js";
+import {cell, dataTable, heads} from "./table.js";
 import {update} from "./update.js";
 
 const ROWS = 500, SHOWN_CHANGES = 200;
@@ -38,7 +38,7 @@ export async function show(main, {name, parameters, session}) {
       el("span", {class: "soft"}, `owner ${query.owner}, registered ${new Date(query.registered_at).toLocaleString()}, handle `, el("code", {}, query.id)),
       session.can("write") && isOwner ? shared : null,
       session.can("write") && (isOwner || session.can("admin")) ? drop : null),
-    el("pre", {}, query.sql), ...pages.nodes);
+    el("pre", {class: "sql", tabindex: 0, role: "region", "aria-label": "text of the query"}, query.sql), ...pages.nodes);
   return pages.stop;
 }
 
@@ -55,7 +55,7 @@ function showAnswer(panel, path) {
       const answer = await read(path(`/result?limit=${ROWS}`), maxAge);
       if (answer === null) return;
       const bounds = [answer.window.begin, answer.window.end];
-      const window = bounds.some((each) => each !== null) ? `window from ${bounds.map((each) => each ?? "…").join(" to ")}` : "all that is retained";
+      const window = bounds.some((each) => each !== null) ? `window from ${bounds.map(moment).join(" to ")}` : "all that is retained";
       update(about, `${plural(answer.rows.length, "row")}${answer.truncated ? " of more" : ""}; ${window}`,
         answer.complete ? "" : el("strong", {}, "; the window reaches beyond what is retained"));
       update(body, dataTable(answer.columns, answer.rows, {caption: "answer"}));
@@ -64,9 +64,16 @@ function showAnswer(panel, path) {
   });
 }
 
+/** An end of a window; of an abstract clock, it is not a time of the calendar. */
+function moment(text) {
+  if (text === null) return "…";
+  return Number.isNaN(Date.parse(text)) ? text : new Date(text).toLocaleString([], {dateStyle: "short", timeStyle: "medium"});
+}
+
 function showChanges(panel, path) {
   const about = el("p", {class: "soft", role: "status"}, "Waiting for changes."), body = el("tbody");
-  replace(panel, about, el("div", {class: "scroll"}, el("table", {}, el("thead", {}, el("tr", {}, ["kind", "row"].map((each) => el("th", {scope: "col"}, each)))), body)));
+  const table = el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "changes", hidden: true}, el("table", {}, heads(["kind", "row"]), body));
+  replace(panel, about, table);
   let source = null, total = 0, position = null;
 
   function open() {
@@ -86,6 +93,7 @@ function showChanges(panel, path) {
   function add(event, change) {
     position = event.lastEventId || position;
     total += 1;
+    table.hidden = false;
     const row = change.punctuation ?? change.row;
     const pairs = Object.entries(row).map(([name, value]) => [el("strong", {}, name), " ", cell(value), "  "]);
     body.prepend(el("tr", {}, el("td", {}, change.kind), el("td", {}, pairs)));
@@ -136,12 +144,12 @@ function showWhy(panel, path) {
 }
 
 function showTime(panel, path) {
-  const span = choice([["600", "10 minutes"], ["3600", "hour"], ["86400", "day"], ["604800", "week"], ["all", "time that is retained"]], "600", {"aria-label": "Length"});
+  const span = choice([["600", "the last 10 minutes"], ["3600", "the last hour"], ["86400", "the last day"], ["604800", "the last week"], ["all", "all that is retained"]], "600", {"aria-label": "Length"});
   const slider = el("input", {type: "range", min: 0, max: 1000, value: 1000, "aria-label": "Time of the answer"});
   const play = el("button", {type: "button"}, "Play");
   const shown = el("output"), body = el("div"), chart = answerChart();
   let range = null, timer = null, asked = 0;
-  replace(panel, el("div", {class: "row"}, "The last ", span, play, shown), slider, chart.node, body);
+  replace(panel, el("div", {class: "row"}, span, play, shown), slider, chart.node, body);
 
   async function readRange() {
     const bounds = await timeRange(path);

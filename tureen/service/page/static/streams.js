@@ -12,9 +12,9 @@ export function show(main, route) {
   return route.name ? showStream(main, route) : showList(main, route);
 }
 
-function showList(main, {session}) {
+function showList(main, {session, parameters}) {
   const list = el("div");
-  replace(main, el("h1", {}, "Streams"), list, session.can("write") ? createForm() : null);
+  replace(main, el("h1", {}, "Streams"), list, session.can("write") ? createForm(parameters.has("create")) : null);
   return every(2000, async (maxAge) => {
     const [{streams}, status] = await Promise.all([get("/v1/streams", {limit: 1000}, maxAge), get("/v1/status", {}, maxAge)]);
     update(list, streams.length ? el("div", {class: "scroll"}, el("table", {},
@@ -38,7 +38,7 @@ function kept(stream) {
   return stream.retain_seconds === null || stream.retain_seconds === undefined ? "for ever" : duration(stream.retain_seconds);
 }
 
-function createForm() {
+function createForm(isOpen) {
   const name = el("input", {name: "name", required: true, maxlength: 255});
   const schema = el("input", {name: "schema", required: true, placeholder: "sym STRING, price DOUBLE, ts TIMESTAMP"});
   const time = el("input", {name: "time", placeholder: "ts; empty for the time of arrival"});
@@ -55,14 +55,14 @@ function createForm() {
     forgetNames();
     location.hash = `#/streams/${encodeURIComponent(stream.name)}`;
   });
-  return el("details", {}, el("summary", {}, "Create a stream"), form);
+  return el("details", {open: isOpen}, el("summary", {}, "Create a stream"), form);
 }
 
 async function showStream(main, {name, session}) {
   const stream = await get(pathOf("streams", name));
   const numbers = el("div"), rows = el("div"), rejected = el("div"), dependants = el("div");
   replace(main, el("h1", {}, stream.name),
-    stream.query ? el("pre", {}, stream.query) : null,
+    stream.query ? el("pre", {class: "sql", tabindex: 0, role: "region", "aria-label": "text of the query"}, stream.query) : null,
     numbers, session.can("write") && !stream.query ? pushForm(stream) : null,
     el("h2", {}, "Columns"), dataTable([{name: "name"}, {name: "type"}], columnsOf(stream.schema), {caption: "columns"}),
     dependants, el("h2", {}, "Newest rows"), rows, rejected,
@@ -80,7 +80,8 @@ async function showStream(main, {name, session}) {
       ["tuples in the tail", count(counts.tail_rows)], ["on disk", counts.bytes === undefined ? null : bytes(counts.bytes)],
       ["rows per second", counts.rows_per_second], ["time column", now.time ?? "arrival"],
       ["clock", now.clock], ["kept", kept(now)], ["unique", now.unique?.join(", ")], ["lateness", now.lateness_seconds && duration(now.lateness_seconds)],
-      ["closed by punctuations", now.closed && Object.entries(now.closed).map(([key, value]) => `${key}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ")],
+      ["closed by punctuations", now.closed && Object.entries(now.closed).filter(([, value]) => value !== null && value?.length !== 0)
+        .map(([key, value]) => `${key.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ")],
       ["error", now.error && el("span", {class: "bad"}, now.error)]]));
     const texts = new Set(answer.rows.map((row) => JSON.stringify(row)));
     const known = seen;

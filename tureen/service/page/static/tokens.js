@@ -23,7 +23,7 @@ export async function show(main) {
     } while (after);
     const time = (text) => (text ? new Date(text).toLocaleString() : "–");
     replace(list, el("div", {class: "scroll"}, el("table", {},
-      heads(["principal", "scopes", "note", "created", "expires", "last used", ""]),
+      heads(["principal", "scopes", "note", "created", "expires", "last used", "action"]),
       el("tbody", {}, tokens.map((token) => el("tr", {},
         el("td", {}, token.principal), el("td", {}, token.scopes.join(", ")), el("td", {}, token.note), el("td", {}, time(token.created_at)),
         el("td", {}, time(token.expires_at)), el("td", {}, time(token.last_used_at)),

@@ -2,11 +2,11 @@
 
 import {query as parametersOf, request} from "./api.js";
 import {answerChart} from "./answer_chart.js";
-import {el, field, notify, plural, replace} from "./dom.js";
+import {count, el, field, notify, plural, replace} from "./dom.js";
 import {editor, forgetNames} from "./editor.js";
 import {dataTable} from "./table.js";
 
-const HISTORY = 50;
+const HISTORY = 50, SHOWN = 500;
 const TYPES = {csv: "text/csv", ndjson: "application/x-ndjson", jsonl: "application/x-ndjson"};
 
 export function show(main, {session}) {
@@ -64,7 +64,8 @@ function resultOf(answer) {
   if (answer.columns && answer.rows) {
     const chart = answerChart();
     chart.update(answer);
-    return [el("p", {class: "soft"}, plural(answer.rows.length, "row")), chart.node, dataTable(answer.columns, answer.rows, {caption: "answer"})];
+    const rows = answer.rows.slice(0, SHOWN), isCut = rows.length < answer.rows.length;
+    return [el("p", {class: "soft"}, plural(answer.rows.length, "row"), isCut ? `; the first ${count(SHOWN)} are in the table` : ""), chart.node, dataTable(answer.columns, rows, {caption: "answer"})];
   }
   return el("pre", {}, JSON.stringify(answer, null, 2));
 }
