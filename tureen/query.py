@@ -126,6 +126,8 @@ class Output:
 
     name: str
     value: Expression
+    is_untyped: bool = False
+    """Whether it is a NULL that takes its type from the other side of a set operation."""
 
 
 class Direction(NamedTuple):
@@ -353,11 +355,21 @@ class SetOperation:
     @property
     def outputs(self) -> tuple[Output, ...]:
         """The outputs of the left block."""
-        return self.left.outputs
+        both = zip(self.left.outputs, self.right.outputs, strict=True)
+        return tuple(replace(left, is_untyped=left.is_untyped and right.is_untyped) for left, right in both)
 
 
-QueryBlock = Query | SetOperation
-"""A query, or several combined, whose answer is an input of another."""
+@dataclass(frozen=True)
+class ConstantRows:
+    """VALUES: rows of constants. A SELECT without FROM reads a single one."""
+
+    outputs: tuple[Output, ...]
+    """The names and types of its columns, with the values of the first row."""
+    rows: tuple[tuple[Expression, ...], ...]
+
+
+QueryBlock = Query | SetOperation | ConstantRows
+"""A query, several combined, or rows of constants: what another query can have as an input."""
 
 
 def _leaves(entry: Input) -> tuple[Input, ...]:
@@ -368,6 +380,8 @@ def _leaves(entry: Input) -> tuple[Input, ...]:
 
 def block_leaves(block: QueryBlock) -> tuple[Input, ...]:
     """The streams and tables that a block reads."""
+    if isinstance(block, ConstantRows):
+        return ()
     if isinstance(block, SetOperation):
         return (*block_leaves(block.left), *block_leaves(block.right))
     return block.leaves

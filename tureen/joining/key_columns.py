@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinKind, JoinTree, LateralJoin, leaves
 from tureen.keys import KeyColumns
-from tureen.query import QueryBlock, SetOperation, block_leaves
+from tureen.query import ConstantRows, QueryBlock, SetOperation, block_leaves
 
 _PAIRING = frozenset({JoinKind.LEFT, JoinKind.FULL})
 """The joins whose pairs may be found by a key index; the others group and sort one side."""
@@ -53,6 +53,8 @@ def columns_of_streams(block: QueryBlock, stream_ids: Sequence[int | None]) -> f
 
 
 def _of_block(block: QueryBlock, stream_ids: Sequence[int | None]) -> Iterator[tuple[int, KeyColumns]]:
+    if isinstance(block, ConstantRows):
+        return
     if isinstance(block, SetOperation):
         middle = len(block_leaves(block.left))
         yield from _of_block(block.left, stream_ids[:middle])

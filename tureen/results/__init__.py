@@ -8,8 +8,8 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
   answers although files are removed; `standing_check.py`: whether queries can be read; `explain.py`,
   `function_plans.py`: how they are answered; `query_names.py`: their inputs and columns as people know them;
   `costly_inputs.py`: inputs of joins whose clauses call user functions
-* `join_answers.py`, `join_inputs.py`, `joined.py`, `combined_rows.py`: joins and queries within queries;
-  `join_changes.py`, `flat_join.py`: the rows that joined the answer of a join
+* `join_answers.py`, `join_inputs.py`, `joined.py`, `combined_rows.py`, `constant_tables.py`: joins and queries within
+  queries; `join_changes.py`, `flat_join.py`: the rows that joined the answer of a join
 * `first_joined.py`: the first rows of a join with LIMIT
 * `kept_rows.py`: rows of a join from its join runs; `kept_join_groups.py`: groups of them;
   `new_joined_tuples.py`: joined tuples of new tuples

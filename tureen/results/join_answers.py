@@ -29,7 +29,15 @@ from tureen.results.first_joined import first_joined
 from tureen.results.grouped import groups_of_rows
 from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_inputs import StreamInput, TableInput, rows_satisfying
-from tureen.results.join_ready import ReadyBlock, ReadyInput, ReadyJoin, ReadyLateral, ReadySelection, several_rows
+from tureen.results.join_ready import (
+    ReadyBlock,
+    ReadyConstants,
+    ReadyInput,
+    ReadyJoin,
+    ReadyLateral,
+    ReadySelection,
+    several_rows,
+)
 from tureen.results.joined import JoinedMatches
 from tureen.results.kept import StructureCache
 from tureen.results.kept_join_groups import JoinStructure, kept_groups
@@ -288,6 +296,8 @@ class JoinAnswer:
                 table = inner.answer(block)
             case ReadyLateral():
                 raise AssertionError("it is computed from partners")
+            case ReadyConstants():
+                return block.table
             case ReadySelection():
                 table = self.answer_selection(block, self.leaves[block.leaf])
             case _:

@@ -13,7 +13,17 @@ from tureen.errors import QueryFailed
 from tureen.join import Field, parse_field
 from tureen.matching import Selector
 from tureen.predicate import dump_clause
-from tureen.query import Expression, Input, Query, QueryBlock, RelationKind, SetOperation, block_column
+from tureen.query import (
+    ConstantRows,
+    Expression,
+    Input,
+    Query,
+    QueryBlock,
+    RelationKind,
+    SetOperation,
+    block_column,
+)
+from tureen.results.constant_tables import constant_table
 from tureen.results.finish import Finish
 from tureen.results.grouped import Plans
 from tureen.results.ready import Ready
@@ -101,7 +111,19 @@ class ReadySetOperation:
     right: ReadyBlock
 
 
-ReadyBlock = ReadyJoin | ReadySelection | ReadySetOperation | ReadyLateral
+@dataclass(frozen=True)
+class ReadyConstants:
+    """Prepared rows of constants."""
+
+    constants: ConstantRows
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """Their table, which is the same in every answer."""
+        return constant_table(self.constants)
+
+
+ReadyBlock = ReadyJoin | ReadySelection | ReadySetOperation | ReadyConstants | ReadyLateral
 
 OF_ROW = "_of_row"
 """The column with the number of the row that a partner belongs to."""
@@ -125,6 +147,8 @@ def prepare(
 
 
 def _block(block: QueryBlock, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyBlock:
+    if isinstance(block, ConstantRows):
+        return ReadyConstants(block)
     if isinstance(block, SetOperation):
         left = _block(block.left, schema_of, leaves)
         return ReadySetOperation(block, left, _block(block.right, schema_of, leaves))

@@ -25,6 +25,7 @@ from tureen.query import (
     NOW,
     STEP_END,
     STEP_START,
+    ConstantRows,
     Input,
     Query,
     QueryBlock,
@@ -263,6 +264,8 @@ def check_scalar(entry: Input, rows: Sequence[InputRow] | Sequence[Row]) -> None
 def _block_rows(block: QueryBlock, answer_of: Callable[[Query], list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
     if isinstance(block, Query):
         return [tuple(row.values()) for row in answer_of(block)]
+    if isinstance(block, ConstantRows):
+        return [tuple(value_of(value, {}, {}) for value in row) for row in block.rows]
     left, right = _block_rows(block.left, answer_of), _block_rows(block.right, answer_of)
     return _combined(block, left, right)
 

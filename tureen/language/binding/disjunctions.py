@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlglot import exp
+
 from tureen.join import parse_field
 from tureen.language.duckdb.raising import can_raise
 from tureen.language.tree import BOOLEAN, Call, Const, Expr, IntervalConst, children, columns_in
@@ -13,6 +15,19 @@ from tureen.query import NOW
 def inputs_of(expr: Expr) -> frozenset[int]:
     """The inputs that an expression reads."""
     return frozenset(parse_field(name).input for name in columns_in(expr) if name != NOW)
+
+
+def conjunct_nodes(node: exp.Expression) -> list[exp.Expression]:
+    """The operands of a chain of AND, before they are bound."""
+    nodes: list[exp.Expression] = []
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, exp.And):
+            pending += [current.expression, current.this]
+        else:
+            nodes.append(current)
+    return nodes
 
 
 def conjuncts_of(condition: Expr) -> list[Expr]:

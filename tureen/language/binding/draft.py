@@ -12,14 +12,15 @@ from tureen.errors import Location, SqlError, UnknownStream, Unsupported
 from tureen.join import Join, JoinKind, JoinTree, LateralJoin
 from tureen.language.binding.brackets import BracketWindow
 from tureen.language.binding.conditions import Conditions, Conjuncts
+from tureen.language.binding.constant_rows import ONE_ROW, read_values
 from tureen.language.binding.from_clause import MAX_INPUTS, FromTree
-from tureen.language.binding.outputs import Item, read_count
+from tureen.language.binding.outputs import Item, SetOperand, read_count
 from tureen.language.binding.scope import Lookup, OuterColumn, Relation, Scope
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import Source, offset_of
 from tureen.language.text.blocks import COMBINED, CommonTable, is_block_name
 from tureen.language.text.split import QueryParts
-from tureen.language.tree import Expr, Ref
+from tureen.language.tree import BOOLEAN, Const, Expr, Ref, columns_in
 from tureen.query import (
     Expression,
     Grouping,
@@ -31,6 +32,7 @@ from tureen.query import (
     Query,
     QueryBlock,
     RelationKind,
+    SetOperation,
 )
 from tureen.schema import Column, Schema, name_key
 from tureen.window import WHOLE, Steps, Window
@@ -58,6 +60,8 @@ class Context:
     """An item for each input of the whole text so far, which limits their number."""
     around: Scope | None = None
     """The scope of the query around it, whose columns it cannot use."""
+    operand: SetOperand | None = None
+    """Which operand of a set operation the block is."""
     bind_lateral: Callable[[Draft, exp.Expression], Expr] | None = None
     """Binds a value that is computed by a query for each row of the query around it."""
 
@@ -95,6 +99,8 @@ class Draft:
     correlated: list[Expr]
     """The conjuncts of WHERE that use columns of the query around it."""
     body: Body
+    operand: SetOperand | None = None
+    """Which operand of a set operation it is."""
 
     def __init__(
         self,
@@ -108,6 +114,10 @@ class Draft:
         self.source = context.source
         self.conjuncts = Conjuncts(context.source, []) if conjuncts is None else conjuncts
         self.merged: dict[str, Expr] = {}
+        self.values: dict[str, Expr] = {}
+        """The values of its subqueries by the name of their block: an item of GROUP BY may name one of SELECT."""
+        self.laterals: dict[int, frozenset[str]] = {}
+        """The columns that subqueries are computed from, by the numbers of their values."""
         self.scalars: dict[int, tuple[JoinTree, list[Expr], bool] | None] = {}
         """The queries that are used as values, by their numbers; those that use columns of this one with their rows and
         the conditions between them."""
@@ -156,6 +166,20 @@ class Draft:
         names = (table.alias,) if table.alias else (table.name, named.name)
         return self._add(Relation(names, named.schema, named.kind, named.name, window=window))
 
+    def add_values(self, values: exp.Values) -> Relation:
+        """Add rows of constants to the inputs."""
+        if self.context.parameters is not None:
+            raise Unsupported(
+                "register_many is not supported for VALUES",
+                hint="register each query by itself",
+                location=self.source.node(values),
+            )
+        return self._add_block(values, read_values(self.source, values))
+
+    def add_row(self) -> Relation:
+        """Add a row without columns to the inputs, for a SELECT without FROM."""
+        return self._add(Relation((), Schema(()), RelationKind.BLOCK, block=ONE_ROW))
+
     def add_block(self, block: QueryBlock, *, is_scalar: bool = False) -> Relation:
         """Add the answer of another query to the inputs."""
         columns = tuple(Column(output.name, output.value.type) for output in block.outputs)
@@ -173,25 +197,35 @@ class Draft:
             Relation((), Schema(columns), RelationKind.BLOCK, block=block, is_scalar=is_scalar, is_lateral=True)
         )
         self.scalars[relation.number] = right, conjuncts, exists
+        of_conjuncts = (name for conjunct in conjuncts for name in columns_in(conjunct))
+        self.laterals[relation.number] = frozenset((*block.columns, *of_conjuncts))
         (ref,) = relation.refs
         return ref
 
     def value_of_subquery(self, node: exp.Expression) -> Expr:
         """The truth value of EXISTS or of IN with a query."""
         assert self.context.bind_lateral is not None
-        return self.context.bind_lateral(self, node)
+        name = (node.this if isinstance(node, exp.Exists) else node.expressions[0]).name
+        if name not in self.values:
+            self.values[name] = self.context.bind_lateral(self, node)
+        return self.values[name]
 
     def value_of_block(self, node: exp.Column) -> Expr:
         """The value of a query in parentheses, which may use columns of this one."""
+        if node.name not in self.values:
+            self.values[node.name] = self._value_of_block(node)
+        return replace(self.values[node.name], at=offset_of(node))
+
+    def _value_of_block(self, node: exp.Column) -> Expr:
         inputs = len(self.context.inputs)
         try:
-            return self.value_of_all_rows(node)
+            return self._value_of_all_rows(node)
         except OuterColumn:
             assert self.context.bind_lateral is not None
             del self.context.inputs[inputs:]
-            return replace(self.context.bind_lateral(self, node), at=offset_of(node))
+            return self.context.bind_lateral(self, node)
 
-    def value_of_all_rows(self, node: exp.Column) -> Expr:
+    def _value_of_all_rows(self, node: exp.Column) -> Expr:
         """The value of a query in parentheses, which is the same for all rows."""
         context = replace(self.context, window=self.window, around=replace(self.scope, block=None, subquery=None))
         block = self.context.bind_block(context, self.blocks[node.name])
@@ -229,7 +263,7 @@ class Draft:
         return Query(
             self.source.text,
             tuple(inputs),
-            tuple(Output(item.name, expression_of(self.source, item.expr)) for item in self.body.items),
+            tuple(self._output(item) for item in self.body.items),
             conditions.source,
             self.body.steps,
             self.body.grouping,
@@ -243,6 +277,10 @@ class Draft:
             final=self.parts.final is not None,
         )
 
+    def _output(self, item: Item) -> Output:
+        expr = Const(None, BOOLEAN, item.expr.at) if item.is_untyped else item.expr
+        return Output(item.name, expression_of(self.source, expr), item.is_untyped)
+
     def with_scalars(self) -> None:
         """Join the values of queries in parentheses: one with every row, or one that is computed for each row."""
         for number, lateral in self.scalars.items():
@@ -254,7 +292,7 @@ class Draft:
                 self.joined = LateralJoin(self.joined, right, tuple(factors), number, exists)
         self.scalars = {}
 
-    def _add_block(self, table: exp.Table, block: QueryBlock) -> Relation:
+    def _add_block(self, table: exp.Table | exp.Values, block: QueryBlock) -> Relation:
         columns = _alias_columns(table)
         relation = self.add_block(_renamed(f"the alias '{table.alias}'", columns, block, self.source.node(table)))
         name = table.alias or ("" if is_block_name(table.name) or table.name == COMBINED else table.name)
@@ -295,7 +333,7 @@ class Draft:
         return replace(self.context, window=window)
 
 
-def _alias_columns(table: exp.Table) -> list[str]:
+def _alias_columns(table: exp.Table | exp.Values) -> list[str]:
     alias = table.args.get("alias")
     return [] if alias is None else [column.name for column in alias.args.get("columns") or []]
 
@@ -309,7 +347,7 @@ def _renamed(what: str, names: list[str], block: QueryBlock, location: Location 
     keys = [name_key(name) for name in names]
     if duplicate := next((name for i, name in enumerate(names) if keys[i] in keys[:i]), None):
         raise SqlError(f"{what} has a duplicate column '{duplicate}'", location=location)
-    if not isinstance(block, Query):
+    if isinstance(block, SetOperation):
         return replace(block, left=_renamed(what, names, block.left, location))
     named = zip(block.outputs, names, strict=True)
     return replace(block, outputs=tuple(replace(output, name=name) for output, name in named))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -16,7 +17,7 @@ from tureen.language.source import Source, offset_of
 from tureen.language.tree import Call, Expr
 from tureen.schema import name_key
 
-MAX_INPUTS = 64
+MAX_INPUTS = 256
 """The maximum number of relations of a query, with those of its subqueries."""
 
 _TABLE_SUPPORTED = frozenset({"this", "alias", "joins"})
@@ -58,26 +59,42 @@ class Unbound:
 
 FromTree = int | Unbound
 
-AddRelation = Callable[[exp.Table], Relation]
-"""Adds a relation of FROM to the inputs of the query."""
+
+class FromInputs(Protocol):
+    """The inputs of a query, to which FROM adds relations."""
+
+    def add_relation(self, table: exp.Table) -> Relation:
+        """Add a stream, a table, or a query."""
+
+    def add_values(self, values: exp.Values) -> Relation:
+        """Add rows of constants."""
+
+    def add_row(self) -> Relation:
+        """Add a row without columns."""
 
 
 class FromReader:
     """Reads the relations and joins of one SELECT."""
 
-    def __init__(self, source: Source, tokens: list[Token], add: AddRelation) -> None:
-        """Read a SELECT of these tokens; `add` looks up each of its relations."""
-        self._source, self._tokens, self._add = source, tokens, add
+    def __init__(self, source: Source, tokens: list[Token], inputs: FromInputs) -> None:
+        """Read a SELECT of these tokens; its relations are added to `inputs`."""
+        self._source, self._tokens, self._inputs = source, tokens, inputs
         self.relations: list[Relation] = []
 
     def read(self, select: exp.Select) -> FromTree:
         """The joins of FROM."""
         clause = select.args.get("from_")
         if clause is None:
-            raise SqlError(
-                "the query names no stream", hint="write FROM and a stream", location=self._source.node(select)
-            )
+            return self._one_row(select)
         return self._joined(clause.this, select.args.get("joins") or [])
+
+    def _one_row(self, select: exp.Select) -> FromTree:
+        """What a SELECT without FROM reads."""
+        star = next((item for item in select.expressions if item.is_star), None)
+        if star is not None:
+            raise SqlError("* requires FROM", hint="write FROM and a stream", location=self._source.node(star))
+        self.relations.append(self._inputs.add_row())
+        return self.relations[-1].number
 
     def _joined(self, first: exp.Expression, joins: list[exp.Join]) -> FromTree:
         """Joins from left to right. A comma binds less tightly than JOIN: each item is joined by itself first."""
@@ -140,6 +157,8 @@ class FromReader:
             elif node.args.get("alias") is not None:
                 raise Unsupported("an alias of a join is not supported", location=self._source.node(node))
             return self._joined(inner, inner.args.get("joins") or [])
+        if isinstance(node, exp.Values):
+            return self._added(node, self._inputs.add_values(node))
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise Unsupported(
                 "FROM takes streams, tables and queries in parentheses",
@@ -147,7 +166,9 @@ class FromReader:
                 location=self._source.node(node),
             )
         self._check_table(node)
-        relation = self._add(node)
+        return self._added(node, self._inputs.add_relation(node))
+
+    def _added(self, node: exp.Expression, relation: Relation) -> FromTree:
         taken = next((name for other in self.relations for name in relation.names[:1] if other.is_named(name)), None)
         if taken is not None:
             raise SqlError(

@@ -12,11 +12,19 @@ from tureen.errors import SqlError, Unsupported
 from tureen.join import JoinTree, parse_field, visible_leaves
 from tureen.language.binding.aggregate_types import BoundAggregate
 from tureen.language.binding.aggregates import has_aggregate
-from tureen.language.binding.bind import bind, compare
+from tureen.language.binding.bind import compare
 from tureen.language.binding.draft import Draft
 from tureen.language.binding.grouping import Groups
 from tureen.language.binding.outputs import read_items
-from tureen.language.binding.subqueries import Passes, bind_subquery, check_levels, has_own_result
+from tureen.language.binding.subqueries import (
+    Passes,
+    bind_subquery,
+    check_inputs,
+    check_levels,
+    has_own_result,
+    in_comparisons,
+    in_values,
+)
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import offset_of
 from tureen.language.text.blocks import cut_set_operations, cut_with
@@ -52,18 +60,16 @@ def _exists(draft: Draft, right: JoinTree, conjuncts: list[Expr]) -> Expr:
 
 def _is_in(draft: Draft, node: exp.In, parsing: Passes, joining: Passes) -> Expr:
     """TRUE if a partner has the value; unknown if none has, but the comparison with one is unknown."""
-    value = bind(draft.scope, node.this)
+    values = in_values(draft, node)
     tokens = draft.blocks[node.expressions[0].name]
     right, conjuncts, items = bind_subquery(draft, tokens, parsing, joining, with_items=True)
     check_levels(draft, right, conjuncts)
-    if len(items) != 1:
-        raise SqlError(f"IN requires a query with one column, got {len(items)}", location=draft.source.node(node))
-    nulls = [Call("isnull", (side,), BOOLEAN, side.at) for side in (value, items[0])]
-    conditions = [compare(draft.scope, "=", value, items[0]), *nulls]
-    same, *unknown = (_exists(draft, right, [*conjuncts, condition]) for condition in conditions)
-    true, false, null = (Const(truth, BOOLEAN, value.at) for truth in (1, 0, None))
-    some_unknown = Call("or", tuple(unknown), BOOLEAN, value.at)
-    return Call("case", (same, true, some_unknown, null, false), BOOLEAN, value.at)
+    equal, maybe = in_comparisons(draft, node, values, items)
+    same, *unknown = (_exists(draft, right, [*conjuncts, *conditions]) for conditions in (equal, *maybe))
+    at = values[0].at
+    true, false, null = (Const(truth, BOOLEAN, at) for truth in (1, 0, None))
+    some_unknown = Call("or", tuple(unknown), BOOLEAN, at) if len(unknown) > 1 else unknown[0]
+    return Call("case", (same, true, some_unknown, null, false), BOOLEAN, at)
 
 
 def _value(draft: Draft, node: exp.Expression, parsing: Passes, joining: Passes) -> Expr:
@@ -75,14 +81,16 @@ def _value(draft: Draft, node: exp.Expression, parsing: Passes, joining: Passes)
         inner.select.set("expressions", [exp.First(this=each.unalias()) for each in inner.select.expressions])
     for run_pass in joining:
         run_pass(inner)
-    inner.with_scalars()
-    check_levels(draft, inner.joined, inner.correlated)
     groups = Groups(inner.source, [], frozenset())
-    scope = replace(inner.scope, clause="the select list of this query", block=None, subquery=None)
-    scope = replace(scope, aggregate=lambda aggregate: groups.aggregate(scope, aggregate))
+    over_rows = replace(inner.scope, clause="the select list of this query")
+    scope = replace(
+        over_rows, aggregate=lambda aggregate: groups.aggregate(over_rows, aggregate), block=None, subquery=None
+    )
     outer = frozenset(visible_leaves(draft.joined))
     settle = partial(_settled, groups, outer)
     (item,) = read_items(scope, inner.select, inner.parts.select, settle)
+    inner.with_scalars()
+    check_levels(draft, inner.joined, inner.correlated)
     if _uses_inputs(item.expr, outer):
         # Each aggregate is a value of its own, also of rows without partners, beside which the outer columns stand.
         values = {
@@ -158,6 +166,7 @@ def _added(
     """Add the value of a group of partners to the columns of the query around it."""
     output = Output("value", expression_of(draft.source, value))
     query = Query(draft.source.text, (), (output,), grouping=groups.grouping(None))
+    check_inputs(draft, right, query.columns, value.at)
     return draft.add_lateral(query, right, conjuncts, exists=exists, is_scalar=is_scalar)
 
 

@@ -4,23 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import count
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from tureen.errors import SqlError, Unsupported
+from tureen.errors import Location, SqlError, Unsupported
 from tureen.join import parse_field
 from tureen.language.binding.bind import bind
 from tureen.language.binding.scope import Scope
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import offset_of
+from tureen.language.text.blocks import is_block_name
 from tureen.language.tree import Const, Expr, Ref
 from tureen.query import STEP_END, STEP_START, Order
 from tureen.schema import INTEGRAL, Kind
 
 Settle = Callable[[Expr], Expr]
 """Rewrites a bound expression to one over the columns of a group, in a query with groups."""
+
+_AFTER_ITEMS = frozenset(
+    {
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.GROUP_BY,
+        TokenType.HAVING,
+        TokenType.QUALIFY,
+        TokenType.ORDER_BY,
+        TokenType.LIMIT,
+        TokenType.OFFSET,
+    }
+)
+"""The words that end a select list."""
+
+
+class SetOperand(Enum):
+    """A query as an operand of a set operation, which gives untyped NULLs their type."""
+
+    FIRST = "first"
+    OTHER = "other"
+    """The names of its columns do not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +54,26 @@ class Item:
     name: str
     expr: Expr
 
+    @property
+    def is_untyped(self) -> bool:
+        """Whether it is a NULL without a type."""
+        return self.expr.type is None and isinstance(self.expr, Const)
 
-def read_items(scope: Scope, select: exp.Select, tokens: list[Token], settle: Settle) -> list[Item]:
+
+def read_items(
+    scope: Scope, select: exp.Select, tokens: list[Token], settle: Settle, operand: SetOperand | None = None
+) -> list[Item]:
     """The items of the select list, with the names of their columns in the answer."""
     texts = _texts(scope, tokens)
     items: list[Item] = []
     for number, node in enumerate(select.expressions):
         written, at = texts[number] if len(texts) == len(select.expressions) else ("", offset_of(node))
         for item in _item(scope, node, written, settle):
-            if item.expr.type is None and isinstance(item.expr, Const):
-                raise SqlError(
-                    "an untyped NULL cannot be selected",
-                    hint="write CAST(NULL AS STRING)",
-                    location=scope.source.location(at),
-                )
+            if item.is_untyped and operand is None:
+                raise untyped_null(scope.source.location(at))
             taken = {other.name.lower(): other.expr for other in items}
-            if _is_of_other_input(item.expr, taken.get(item.name.lower())):
+            is_taken = item.name.lower() in taken
+            if is_taken and (operand is SetOperand.OTHER or _is_of_other_input(item.expr, taken[item.name.lower()])):
                 item = replace(item, name=_free_name(item.name, taken))
             if item.name.lower() in taken:
                 raise SqlError(
@@ -61,7 +89,12 @@ def read_items(scope: Scope, select: exp.Select, tokens: list[Token], settle: Se
     return items
 
 
-def _is_of_other_input(expr: Expr, other: Expr | None) -> bool:
+def untyped_null(location: Location | None) -> SqlError:
+    """The error for a NULL without a type in a select list."""
+    return SqlError("an untyped NULL cannot be selected", hint="write CAST(NULL AS STRING)", location=location)
+
+
+def _is_of_other_input(expr: Expr, other: Expr) -> bool:
     """Whether two expressions are columns of different inputs."""
     if not isinstance(expr, Ref) or not isinstance(other, Ref):
         return False
@@ -82,12 +115,12 @@ def _texts(scope: Scope, tokens: list[Token]) -> list[tuple[str, int]]:
     for i, token in enumerate(tokens):
         kind = token.token_type
         depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-        ends = kind is TokenType.FROM
-        if depth == 0 and (kind is TokenType.COMMA or ends) and i > start:
-            at = tokens[start].start
-            texts.append((" ".join(scope.source.text[at : tokens[i - 1].end + 1].split()), at))
+        is_last = i + 1 == len(tokens) or tokens[i + 1].token_type in _AFTER_ITEMS
+        if depth == 0 and i >= start and (kind is TokenType.COMMA or is_last):
+            end, at = tokens[i - (kind is TokenType.COMMA)].end, tokens[start].start
+            texts.append((" ".join(scope.source.text[at : end + 1].split()), at))
             start = i + 1
-        if depth == 0 and ends:
+        if depth == 0 and is_last:
             break
     return texts
 
@@ -110,7 +143,8 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
         return [*columns, *(Item(name, scope.known[name]) for name in bounds if name in scope.known)]
     if isinstance(node, exp.Aliases):
         raise Unsupported("an item can have only one alias", hint="write x AS name", location=scope.source.node(node))
-    name = node.alias or (inner.name if isinstance(inner, exp.Column) else written or inner.sql("spark"))
+    is_column = isinstance(inner, exp.Column) and not is_block_name(inner.name)
+    name = node.alias or (inner.name if is_column else written or inner.sql("spark"))
     assert isinstance(inner, exp.Expression)
     return [Item(name, settle(bind(scope, inner)))]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 from sqlglot.tokens import Token
@@ -11,16 +12,17 @@ from tureen.errors import SqlError, Unsupported
 from tureen.functions.function_lookup import FunctionLookup, no_functions
 from tureen.join import JoinKind, JoinTree, divided, visible_leaves
 from tureen.language.binding.asof import latest_partner
+from tureen.language.binding.beside_groups import value_beside
 from tureen.language.binding.bind import bind_condition, compare
 from tureen.language.binding.brackets import read_brackets
 from tureen.language.binding.conditions import inner_join
-from tureen.language.binding.disjunctions import all_of, conjuncts_of, inputs_of
+from tureen.language.binding.disjunctions import all_of, conjunct_nodes, conjuncts_of, inputs_of
 from tureen.language.binding.draft import MAX_BLOCKS, Body, Context, Draft
 from tureen.language.binding.emit_final import check_final, check_template
 from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, merged_column, numbers_in
 from tureen.language.binding.grouping import Groups, is_grouped, read_having, read_keys
 from tureen.language.binding.lateral import bind_lateral
-from tureen.language.binding.outputs import aliases, read_items, read_order
+from tureen.language.binding.outputs import SetOperand, aliases, read_items, read_order, untyped_null
 from tureen.language.binding.scope import PARAMETERS, Lookup, Relation, Scope
 from tureen.language.binding.select import check_select
 from tureen.language.binding.set_operations import bind_set_operation, query_over
@@ -79,7 +81,7 @@ def parse(draft: Draft) -> None:
 
 def resolve_relations(draft: Draft) -> None:
     """Look up the relations of FROM."""
-    reader = FromReader(draft.source, draft.parts.select, draft.add_relation)
+    reader = FromReader(draft.source, draft.parts.select, draft)
     draft.tree = reader.read(draft.select)
     draft.relations = reader.relations
     bound = draft.parts.begin or draft.parts.end
@@ -111,7 +113,7 @@ def bind_joins(draft: Draft) -> None:
 def bind_where(draft: Draft) -> None:
     """Bind WHERE: conditions of each input, of joins, at NOW, and subqueries."""
     clause = draft.select.args.get("where")
-    nodes = [] if clause is None else _conjunct_nodes(clause.this)
+    nodes = [] if clause is None else conjunct_nodes(clause.this)
     plain = [bind_condition(draft.scope, node) for node in nodes if not is_subquery(node)]
     draft.where = all_of(plain) if plain else None
     relations, scalars = {relation.number for relation in draft.relations}, set(draft.scalars)
@@ -154,7 +156,12 @@ def bind_query(
         if not tokens:
             raise SqlError("the text contains no query", hint="write SELECT … FROM a stream")
         block = bind_block(_outermost(source, lookup, parameters), tokens)
-        return block if isinstance(block, Query) else query_over(source, block)
+        query = block if isinstance(block, Query) else query_over(source, block)
+        if not query.leaves:
+            raise SqlError(
+                "the query names no stream", hint="write FROM and a stream", location=source.token(tokens[0])
+            )
+        return query
 
 
 def _outermost(source: Source, lookup: Lookup, parameters: Schema | None) -> Context:
@@ -168,8 +175,8 @@ def _bind_lateral(draft: Draft, node: exp.Expression) -> Expr:
 
 def bind_block(context: Context, tokens: list[Token]) -> QueryBlock:
     """A query in parentheses, of WITH, or of a whole text."""
-    source = context.source
-    context = replace(context, depth=context.depth + 1)
+    source, operand = context.source, context.operand
+    context = replace(context, depth=context.depth + 1, operand=None)
     if context.depth > MAX_BLOCKS:
         raise SqlError(
             "the query is nested too deeply",
@@ -184,18 +191,21 @@ def bind_block(context: Context, tokens: list[Token]) -> QueryBlock:
         context = replace(context, tables={**context.tables, name_key(table.name): (table, context)})
     operands, tail = cut_set_operations(source, tokens)
     if operands is None:
-        return _bound_select(context, without_parentheses(tokens))
+        return _bound_select(context, without_parentheses(tokens), operand=operand)
     ending = select_combined(tail, tokens[0])
     window = _window_of(context, ending)
     block = bind_set_operation(replace(context, window=window), operands)
+    if any(output.is_untyped for output in block.outputs) and (tail or operand is None):
+        raise untyped_null(source.token(tokens[0]))
     if not tail:
         return block
     combined = CommonTable(COMBINED, []), replace(context, bind_block=lambda _context, _tokens: block)
     return _bound_select(replace(context, tables={COMBINED: combined}), ending)
 
 
-def _bound_select(context: Context, tokens: list[Token]) -> QueryBlock:
+def _bound_select(context: Context, tokens: list[Token], operand: SetOperand | None = None) -> QueryBlock:
     draft = Draft(context, tokens)
+    draft.operand = operand
     for run_pass in PASSES:
         run_pass(draft)
     query = draft.query()
@@ -258,19 +268,6 @@ def _check_inner(source: Source, tree: FromTree) -> None:
     _check_inner(source, tree.right)
 
 
-def _conjunct_nodes(node: exp.Expression) -> list[exp.Expression]:
-    """The operands of a chain of AND, before they are bound."""
-    nodes: list[exp.Expression] = []
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, exp.And):
-            pending += [current.expression, current.this]
-        else:
-            nodes.append(current)
-    return nodes
-
-
 def _bound_tree(draft: Draft, tree: FromTree) -> JoinTree:
     if isinstance(tree, int):
         return tree
@@ -326,7 +323,7 @@ def _rows(draft: Draft, scope: Scope) -> Body:
     windows = read_windows(scope, select, lambda expr: expr)
     known = known_of_steps() if steps is not None else {}
     scope = replace(scope, known=known, over=lambda node: windows.bind(scope, node))
-    items = read_items(scope, select, tokens, windows.settle)
+    items = read_items(scope, select, tokens, windows.settle, draft.operand)
     named = aliases(items)
     columns = {name: expr for name, expr in named.items() if scope.has_column(name)}
     other = frozenset(name for name, expr in columns.items() if not _is_column(expr, name))
@@ -343,28 +340,25 @@ def _is_column(expr: Expr, name: str) -> bool:
 def _groups(draft: Draft, scope: Scope) -> Body:
     """The body of a query over groups."""
     select, tokens = draft.select, draft.parts.select
-    keys = read_keys(replace(scope, block=None, subquery=None, clause="GROUP BY"), select, draft.bracket_steps)
+    keys = read_keys(replace(scope, clause="GROUP BY"), select, draft.bracket_steps)
     steps = _checked_steps(draft, keys.steps)
     step_columns = frozenset({STEP_START, STEP_END} if steps is not None else ())
     constant = frozenset(relation.number for relation in scope.relations if relation.kind is RelationKind.VALUES)
     groups = Groups(scope.source, keys.keys, step_columns, keys.sets, constant_inputs=constant)
     windows = read_windows(scope, select, groups.settle)
     over_rows = scope
-
-    def value_beside_groups(node: exp.Column) -> Expr:
-        # It is the same for all rows, of which a group with keys has at least one.
-        return groups.aggregate(replace(over_rows, block=draft.value_of_all_rows), exp.Max(this=node))
-
+    # A group with keys has at least one row.
+    has_rows = bool(keys.keys) and keys.sets is None
     scope = replace(
         scope,
         known=known_of_steps() if steps is not None else {},
-        aggregate=lambda node: groups.aggregate(replace(scope, block=draft.value_of_block), node),
+        aggregate=lambda node: groups.aggregate(over_rows, node),
         over=lambda node: windows.bind(scope, node),
-        block=value_beside_groups if keys.keys and keys.sets is None else None,
-        subquery=None,
+        block=partial(value_beside, draft, groups, draft.value_of_block) if has_rows else None,
+        subquery=partial(value_beside, draft, groups, draft.value_of_subquery) if has_rows else None,
         clause="the select list of a query with groups",
     )
-    items = read_items(scope, select, tokens, groups.settle)
+    items = read_items(scope, select, tokens, groups.settle, draft.operand)
     named = groups.names(aliases(items))
     having = read_having(scope, select, groups, named)
     qualify = windows.qualify(scope, select, named)

@@ -9,10 +9,11 @@ from sqlglot.tokens import Token
 from tureen.errors import SqlError, TureenError, TypeMismatch
 from tureen.language.binding.coerce import coerce, common
 from tureen.language.binding.draft import Context
+from tureen.language.binding.outputs import SetOperand
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import Source
 from tureen.language.text.blocks import SetTokens
-from tureen.language.tree import Ref
+from tureen.language.tree import Const, Ref
 from tureen.query import Input, Output, Query, QueryBlock, RelationKind, SetOperation, SetOperator, block_column
 from tureen.schema import Column, Kind, Type
 
@@ -20,7 +21,8 @@ from tureen.schema import Column, Kind, Type
 def bind_set_operation(context: Context, operands: SetTokens) -> SetOperation:
     """Bind the operands of a set operation, and cast their outputs to common types."""
     at = _first(operands.right).start
-    left, right = (_operand(context, operand) for operand in (operands.left, operands.right))
+    left = _operand(context, operands.left, SetOperand.FIRST)
+    right = _operand(context, operands.right, SetOperand.OTHER)
     operator = operands.operator
     if len(left.outputs) != len(right.outputs):
         raise SqlError(
@@ -29,7 +31,7 @@ def bind_set_operation(context: Context, operands: SetTokens) -> SetOperation:
             location=context.source.location(at),
         )
     types = [
-        _common_type(context.source, operator, output.value.type, other.value.type, at)
+        _common_type(context.source, operator, output, other, at)
         for output, other in zip(left.outputs, right.outputs, strict=True)
     ]
     left, right = (_cast(context.source, block, types) for block in (left, right))
@@ -45,17 +47,20 @@ def query_over(source: Source, block: QueryBlock) -> Query:
     return Query(source.text, (Input("", kind=RelationKind.BLOCK, block=block),), outputs)
 
 
-def _operand(context: Context, operand: SetTokens | list[Token]) -> QueryBlock:
-    if isinstance(operand, SetTokens):
-        return bind_set_operation(context, operand)
-    return context.bind_block(context, operand)
+def _operand(context: Context, tokens: SetTokens | list[Token], operand: SetOperand) -> QueryBlock:
+    if isinstance(tokens, SetTokens):
+        return bind_set_operation(context, tokens)
+    return context.bind_block(replace(context, operand=operand), tokens)
 
 
 def _first(operand: SetTokens | list[Token]) -> Token:
     return _first(operand.left) if isinstance(operand, SetTokens) else operand[0]
 
 
-def _common_type(source: Source, operator: SetOperator, left: Type, right: Type, at: int) -> Type:
+def _common_type(source: Source, operator: SetOperator, output: Output, other: Output, at: int) -> Type:
+    left, right = output.value.type, other.value.type
+    if output.is_untyped or other.is_untyped:
+        return right if output.is_untyped else left
     if left.kind is Kind.ARRAY or right.kind is Kind.ARRAY:
         raise TypeMismatch(f"{operator.value} does not support ARRAY", location=source.location(at))
     try:
@@ -75,12 +80,14 @@ def _cast(source: Source, block: QueryBlock, types: list[Type]) -> QueryBlock:
     """A block whose outputs have these types."""
     if [output.value.type for output in block.outputs] == types:
         return block
-    query = query_over(source, block)
-    outputs = tuple(
-        replace(output, value=expression_of(source, coerce(source, _ref(number, output.value.type), target)))
-        for number, (output, target) in enumerate(zip(query.outputs, types, strict=True))
-    )
-    return replace(query, outputs=outputs)
+    columns = enumerate(zip(block.outputs, types, strict=True))
+    outputs = tuple(_cast_output(source, number, output, target) for number, (output, target) in columns)
+    return replace(query_over(source, block), outputs=outputs)
+
+
+def _cast_output(source: Source, number: int, output: Output, target: Type) -> Output:
+    value = Const(None, target, 0) if output.is_untyped else coerce(source, _ref(number, output.value.type), target)
+    return Output(output.name, expression_of(source, value))
 
 
 def _ref(number: int, type_: Type) -> Ref:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.tokens import Token
 
 from tureen.errors import SqlError, Unsupported
-from tureen.join import Join, JoinKind, JoinTree, visible_leaves
+from tureen.join import Join, JoinKind, JoinTree, parse_field, visible_leaves
 from tureen.language.binding.aggregates import has_aggregate
 from tureen.language.binding.bind import bind, compare
-from tureen.language.binding.disjunctions import conjuncts_of, inputs_of
+from tureen.language.binding.disjunctions import conjuncts_of
 from tureen.language.binding.draft import Context, Draft
-from tureen.language.binding.outputs import read_items
+from tureen.language.binding.outputs import read_count, read_items
 from tureen.language.binding.scope import Scope
 from tureen.language.text.blocks import cut_set_operations, cut_with, is_block_name
-from tureen.language.tree import BOOLEAN, Call, Expr
+from tureen.language.tree import BOOLEAN, Call, Expr, columns_in
+from tureen.query import NOW
 
 Passes = tuple[Callable[[Draft], None], ...]
 
@@ -35,37 +36,68 @@ def join_subquery(draft: Draft, node: exp.Expression, parsing: Passes, joining: 
     subquery = _subquery(node)
     assert subquery is not None
     condition, name, negated = subquery
-    value = bind(draft.scope, condition.this) if isinstance(condition, exp.In) else None
+    values = in_values(draft, condition) if isinstance(condition, exp.In) else None
     draft.with_scalars()
-    right, conjuncts, items = bind_subquery(draft, draft.blocks[name], parsing, joining, with_items=value is not None)
+    right, conjuncts, items = bind_subquery(draft, draft.blocks[name], parsing, joining, with_items=values is not None)
     check_levels(draft, right, conjuncts)
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
-    if value is None:
+    if values is None:
         draft.joined = draft.conjuncts.join_on(kind, draft.joined, right, conjuncts)
         return
-    if len(items) != 1:
-        raise SqlError(f"IN requires a query with one column, got {len(items)}", location=draft.source.node(condition))
-    same = compare(draft.scope, "=", value, items[0])
+    same, unknown = in_comparisons(draft, condition, values, items)
     if not negated:
-        draft.joined = draft.conjuncts.join_on(kind, draft.joined, right, [*conjuncts, *conjuncts_of(same)])
+        parts = [part for comparison in same for part in conjuncts_of(comparison)]
+        draft.joined = draft.conjuncts.join_on(kind, draft.joined, right, [*conjuncts, *parts])
         return
-    # NOT IN is TRUE if every comparison is FALSE: none is TRUE, and none is unknown because a side is NULL.
-    unknown = [Call("isnull", (side,), BOOLEAN, side.at) for side in (value, items[0])]
+    # NOT IN is TRUE if every comparison is FALSE: none is TRUE, and none is unknown.
     for compared in (same, *unknown):
-        factors = [factor for part in [*conjuncts, compared] for factor in draft.conjuncts.factors(part)]
+        factors = [factor for part in [*conjuncts, *compared] for factor in draft.conjuncts.factors(part)]
         draft.joined = Join(kind, draft.joined, right, tuple(factors))
+
+
+def in_values(draft: Draft, node: exp.In) -> list[Expr]:
+    """The value before IN, or the values of a row."""
+    left = node.this.unnest()
+    return [bind(draft.scope, value) for value in (left.expressions if isinstance(left, exp.Tuple) else [left])]
+
+
+def in_comparisons(
+    draft: Draft, node: exp.Expression, values: list[Expr], items: list[Expr]
+) -> tuple[list[Expr], list[list[Expr]]]:
+    """The conjuncts that are TRUE for an equal row of a query, and those for rows that may be equal, because of NULLs.
+
+    Of the latter there are several lists, and each of them suffices.
+    """
+    if len(items) != len(values):
+        raise SqlError(
+            f"IN requires a query with {len(values) if len(values) > 1 else 'one'} "
+            f"column{'s' if len(values) > 1 else ''}, got {len(items)}",
+            location=draft.source.node(node),
+        )
+    pairs = list(zip(values, items, strict=True))
+    same = [compare(draft.scope, "=", *pair) for pair in pairs]
+    nulls = [[Call("isnull", (side,), BOOLEAN, side.at) for side in pair] for pair in pairs]
+    if len(pairs) == 1:
+        return same, [[is_null] for is_null in nulls[0]]
+    maybe = [Call("or", (equal, *of_pair), BOOLEAN, equal.at) for equal, of_pair in zip(same, nulls, strict=True)]
+    return same, [[*maybe]]
 
 
 def check_levels(draft: Draft, right: JoinTree, conjuncts: list[Expr]) -> None:
     """Raise if a condition of a subquery uses columns of a query further out than the one directly around it."""
-    known = {*visible_leaves(draft.joined), *visible_leaves(right)}
     for conjunct in conjuncts:
-        if not inputs_of(conjunct) <= known:
-            raise Unsupported(
-                "a subquery can only use columns of the query directly around it",
-                hint="join the relations in FROM instead",
-                location=draft.source.location(conjunct.at),
-            )
+        check_inputs(draft, right, columns_in(conjunct), conjunct.at)
+
+
+def check_inputs(draft: Draft, right: JoinTree, columns: Iterable[str], at: int) -> None:
+    """Raise if columns belong neither to a subquery nor to the query directly around it."""
+    known = {*visible_leaves(draft.joined), *visible_leaves(right)}
+    if any(parse_field(name).input not in known for name in columns if name != NOW):
+        raise Unsupported(
+            "a subquery can only use columns of the query directly around it",
+            hint="join the relations in FROM instead",
+            location=draft.source.location(at),
+        )
 
 
 def _subquery(node: exp.Expression) -> tuple[exp.Expression, str, bool] | None:
@@ -90,7 +122,7 @@ def bind_subquery(
 ) -> tuple[JoinTree, list[Expr], list[Expr]]:
     """The rows of a subquery, the conditions between them and the outer rows, and its select list."""
     context = replace(draft.context, window=draft.window)
-    inner = _plain_select(draft, context, tokens, parsing)
+    inner = _plain_select(draft, context, tokens, parsing, with_items=with_items)
     if inner is None:
         return _joined_block(draft, context, tokens)
     for run_pass in joining:
@@ -112,7 +144,9 @@ def _check_names(scope: Scope, select: exp.Select) -> None:
                 scope.column(column)
 
 
-def _plain_select(draft: Draft, context: Context, tokens: list[Token], parsing: Passes) -> Draft | None:
+def _plain_select(
+    draft: Draft, context: Context, tokens: list[Token], parsing: Passes, *, with_items: bool
+) -> Draft | None:
     """A subquery whose rows are those of its FROM; None for any other, whose answer has to be computed."""
     if cut_with(draft.source, tokens)[0] or cut_set_operations(draft.source, tokens)[0] is not None:
         return None
@@ -120,9 +154,17 @@ def _plain_select(draft: Draft, context: Context, tokens: list[Token], parsing: 
     for run_pass in parsing:
         run_pass(inner)
     select = inner.select
+    if not with_items and _keeps_a_row(inner):
+        select.set("limit", None)
     if has_own_result(inner) or any(map(has_aggregate, select.expressions)):
         return None
     return inner
+
+
+def _keeps_a_row(draft: Draft) -> bool:
+    """Whether the LIMIT of a query leaves a row if there is one, as in EXISTS (SELECT … LIMIT 1)."""
+    limit = read_count(Scope(draft.source, ()), draft.select, "limit")
+    return limit != 0 and not draft.select.args.get("offset")
 
 
 def has_own_result(draft: Draft) -> bool:

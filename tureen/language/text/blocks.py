@@ -84,7 +84,7 @@ def cut_blocks(source: Source, tokens: list[Token]) -> tuple[list[Token], dict[s
         close = _closed(source, tokens, i)
         name = block_name(len(blocks))
         blocks[name] = tokens[i + 1 : close]
-        stand_in = _identifier(name, tokens[i])
+        stand_in = _identifier(name, tokens[i], tokens[close])
         keeps = bool(rest) and rest[-1].token_type in _WITH_PARENTHESES
         rest += [tokens[i], stand_in, tokens[close]] if keeps else [stand_in]
         i = close + 1
@@ -251,5 +251,6 @@ def _expect_name(source: Source, tokens: list[Token], i: int) -> tuple[Token, in
     return tokens[i], i + 1
 
 
-def _identifier(name: str, at: Token) -> Token:
-    return Token(TokenType.IDENTIFIER, name, at.line, at.col, at.start, at.start)
+def _identifier(name: str, at: Token, last: Token | None = None) -> Token:
+    """A name that stands for the tokens from one to another."""
+    return Token(TokenType.IDENTIFIER, name, at.line, at.col, at.start, at.start if last is None else last.end)
