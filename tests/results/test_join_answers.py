@@ -14,6 +14,8 @@ from tureen.errors import QueryFailed, SqlError, TureenError, UnknownQuery, Unsu
 from tureen.joining.join_limits import JoinLimits
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.results.invoke import Invoker
+from tureen.results.join_answers import JoinAnswer
+from tureen.results.join_ready import ReadyBlock
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
 from tureen.window import to_micros
@@ -59,6 +61,36 @@ def test_joins_are_explained_and_unregistered(engine: ManualEngine, sql: str) ->
         engine.invoke(handle)
     assert list(engine.invoker.answer_once(sql)) == answer
     assert len(engine.invoke(other)) == 6
+
+
+@pytest.mark.parametrize(
+    ("sql", "shared", "alone"),
+    [
+        ("WITH q AS (SELECT k, count(*) AS n FROM a GROUP BY k) SELECT l.k FROM q l, q m, q r WHERE l.k = m.k", 1, 3),
+        ("WITH q AS (SELECT k FROM a), p AS (SELECT k FROM q) SELECT p.k FROM p, q WHERE p.k = q.k", 2, 3),
+        ("WITH q AS (SELECT k FROM a) SELECT k FROM q WHERE k > 1 UNION ALL SELECT k FROM q", 4, 5),
+        ("WITH q AS (SELECT k FROM a) SELECT l.k FROM q l, q [ROWS 2] r", 2, 2),
+        ("SELECT k FROM a WHERE x > (SELECT avg(x) FROM b) OR x + 1 > (SELECT avg(x) FROM b)", 1, 2),
+        ("SELECT k FROM a WHERE x > (SELECT min(x) FROM b) AND x < (SELECT max(x) FROM b)", 2, 2),
+    ],
+)
+def test_equal_blocks_are_answered_once(
+    engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, sql: str, shared: int, alone: int
+) -> None:
+    answered: list[ReadyBlock] = []
+    block_answer = JoinAnswer.block_answer
+
+    def counted(self: JoinAnswer, block: ReadyBlock) -> pa.Table:
+        answered.append(block)
+        return block_answer(self, block)
+
+    handle = engine.register(sql)
+    monkeypatch.setattr(JoinAnswer, "block_answer", counted)
+    rows = list(engine.invoke(handle))
+    assert len(answered) == shared
+    monkeypatch.setattr(JoinAnswer, "_answered", lambda self, _, block: self.block_answer(block))
+    assert list(engine.invoke(handle)) == rows
+    assert len(answered) == shared + alone
 
 
 def test_explain_says_how_the_rows_of_an_input_are_found(engine: ManualEngine) -> None:

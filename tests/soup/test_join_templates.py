@@ -258,7 +258,11 @@ def test_explain_names_columns_by_their_relations(pot: JoinPot) -> None:
             "queries within queries",
         ),
         ("WITH q AS (SELECT sym FROM quotes) SELECT * FROM q WHERE sym > :x", Unsupported, "queries within queries"),
-        ("SELECT t.sym FROM trades t JOIN (VALUES ('AA')) v (s) ON v.s = t.sym WHERE price > :x", Unsupported, "VALUES"),
+        (
+            "SELECT t.sym FROM trades t JOIN (VALUES ('AA')) v (s) ON v.s = t.sym WHERE price > :x",
+            Unsupported,
+            "VALUES",
+        ),
         ("SELECT :x AS x", SqlError, "names no stream"),
         (
             "SELECT sym FROM trades WHERE price > :x UNION SELECT sym FROM quotes",

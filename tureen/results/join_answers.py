@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,14 @@ AnswerSelection = Callable[[ReadySelection, RegisteredInput], pa.Table]
 """The answer of a block over one stream."""
 
 
+class AnsweredBlock(NamedTuple):
+    """The answer of a block."""
+
+    table: pa.Table
+    notes: list[list[Any]]
+    """What it adds to `spans`, `horizons` and `complete` of a `JoinAnswer`."""
+
+
 @dataclass
 class JoinAnswer:
     """One answer of a join: what it reads, and what was observed while it was computed."""
@@ -87,6 +95,8 @@ class JoinAnswer:
     probed: set[int] = field(default_factory=set)
     """The streams and tables whose rows were found by key index, by their numbers in `leaves`."""
 
+    answered: dict[int, AnsweredBlock] = field(default_factory=dict)
+    """The answers of blocks by `ReadyInput.same_block`, so that a query of WITH that is used often is answered once."""
     placements: dict[int, JoinPlacement] = field(default_factory=dict)
     """Where the factors with user functions of inputs were evaluated, by the number of the input."""
     joined: int = 0
@@ -271,10 +281,26 @@ class JoinAnswer:
         return selection
 
     def _of_block(self, entry: ReadyInput, block: ReadyBlock) -> TableInput:
-        table = self.block_answer(block)
+        table = self._answered(entry, block)
         if entry.input.is_scalar and table.num_rows > 1:
             raise several_rows(table.num_rows)
         return table_input(table, entry)
+
+    def _answered(self, entry: ReadyInput, block: ReadyBlock) -> pa.Table:
+        """The answer of a block, which equal blocks share, and what is noted about its streams."""
+        if entry.same_block is None:
+            return self.block_answer(block)
+        noted: tuple[list[Any], ...] = self.spans, self.horizons, self.complete
+        known = self.answered.get(entry.same_block)
+        if known is None:
+            sizes = [len(entries) for entries in noted]
+            table = self.block_answer(block)
+            notes = [entries[size:] for entries, size in zip(noted, sizes, strict=True)]
+            self.answered[entry.same_block] = AnsweredBlock(table, notes)
+            return table
+        for entries, more in zip(noted, known.notes, strict=True):
+            entries += more
+        return known.table
 
     def block_answer(self, block: ReadyBlock) -> pa.Table:
         """The answer of a block, with the columns of `block_column`."""
@@ -292,6 +318,7 @@ class JoinAnswer:
                     horizons=self.horizons,
                     complete=self.complete,
                     probed=self.probed,
+                    answered=self.answered,
                 )
                 table = inner.answer(block)
             case ReadyLateral():

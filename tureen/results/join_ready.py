@@ -44,6 +44,8 @@ class ReadyInput:
     leaf: int | None
     """Its number among the streams and tables of the whole query; None for a block."""
     block: ReadyBlock | None = None
+    same_block: int | None = None
+    """A number that equal blocks of a query share, because they have the same answer."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def prepare(
 
     With `stream_ids`, which has for each of its leaves the id of its stream if it is one, results may be kept.
     """
-    ready = _join(query, schema_of, count(first_leaf))
+    ready = _join(query, schema_of, count(first_leaf), {})
     part = None if stream_ids is None else stream_join_of(query, stream_ids)
     if part is None:
         return ready
@@ -146,18 +148,19 @@ def prepare(
     return replace(ready, stream_join=part, plans=plans)
 
 
-def _block(block: QueryBlock, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyBlock:
+def _block(block: QueryBlock, schema_of: SchemaOf, leaves: Iterator[int], numbers: dict[QueryBlock, int]) -> ReadyBlock:
     if isinstance(block, ConstantRows):
         return ReadyConstants(block)
     if isinstance(block, SetOperation):
-        left = _block(block.left, schema_of, leaves)
-        return ReadySetOperation(block, left, _block(block.right, schema_of, leaves))
+        left = _block(block.left, schema_of, leaves, numbers)
+        return ReadySetOperation(block, left, _block(block.right, schema_of, leaves, numbers))
     if block.joins:
-        return _join(block, schema_of, leaves)
+        return _join(block, schema_of, leaves, numbers)
     return ReadySelection(Ready.of(block, schema_of(block.stream.relation)), next(leaves))
 
 
-def _join(query: Query, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyJoin:
+def _join(query: Query, schema_of: SchemaOf, leaves: Iterator[int], numbers: dict[QueryBlock, int]) -> ReadyJoin:
+    """Prepare a query; `numbers` has the blocks of the whole query that were met so far."""
     inputs = []
     for entry in query.inputs:
         schema = stored_schema(entry, schema_of)
@@ -168,7 +171,9 @@ def _join(query: Query, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyJoin
             assert isinstance(entry.block, Query)
             inputs.append(ReadyInput(entry, selector, None, _lateral(entry.block, is_scalar=entry.is_scalar)))
         else:
-            inputs.append(ReadyInput(entry, selector, None, _block(entry.block, schema_of, leaves)))
+            block = _block(entry.block, schema_of, leaves, numbers)
+            same_block = numbers.setdefault(entry.block, len(numbers))
+            inputs.append(ReadyInput(entry, selector, None, block, same_block))
     fields = stored_fields(query, query.columns, schema_of)
     return ReadyJoin(query, tuple(inputs), fields, Finish(query), Plans.of(query, ()))
 

@@ -274,7 +274,7 @@ def _subquery(scope: Scope, node: exp.Expression) -> Expr:
         word = "EXISTS" if isinstance(node, exp.Exists) else "IN with a query"
         raise Unsupported(
             f"{word} is not supported in {scope.clause}",
-            hint="write it in WHERE, or in the select list of a query without groups",
+            hint="write it in WHERE, or add GROUP BY without grouping sets",
             location=scope.source.node(node),
         )
     return scope.subquery(node)

@@ -213,7 +213,7 @@ class Scope:
         if self.block is None:
             raise Unsupported(
                 f"a query in parentheses is not supported in {self.clause}",
-                hint="write it in WHERE or in the select list",
+                hint="write it in WHERE, or join it: FROM (SELECT …) a, (SELECT …) b",
                 location=self.source.node(node),
             )
         return self.block(node)
