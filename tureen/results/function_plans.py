@@ -103,7 +103,7 @@ def blocks_of(query: Query) -> Iterator[Query]:
             block = blocks.pop()
             if isinstance(block, SetOperation):
                 blocks += [block.right, block.left]
-            else:
+            elif isinstance(block, Query):
                 yield from blocks_of(block)
 
 
