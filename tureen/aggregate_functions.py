@@ -332,7 +332,11 @@ def name_of_present(name: str) -> str:
     return f"{name}_present"
 
 
+FIRST_IN_ORDER = "first_in_order"
+"""The value of the first row in an order, of a query that is used as a value and has LIMIT 1; it has no name in SQL."""
+
 COMPUTATIONS: dict[str, Computation] = {
+    FIRST_IN_ORDER: Computation("first({picked} ORDER BY {list_order})"),
     **{name: function.computed for name, function in AGGREGATES.items() if function.computed is not None},
     **{
         name_of_present(name): function.computed_of_present

@@ -203,7 +203,7 @@ def test_star_and_columns_of_the_same_name() -> None:
         ("SELECT 1 AS x FROM t LEFT JOIN LATERAL (SELECT 1) ON TRUE", TureenError, "", 0, None),
         ("SELECT max(qty) FROM t HAVING EXISTS (SELECT 1 FROM q)", Unsupported, "EXISTS", 31, "GROUP BY"),
         (
-            "SELECT qty, (SELECT bid FROM q WHERE q.sym = t.sym LIMIT 1) AS b FROM t",
+            "SELECT qty, (SELECT bid FROM q WHERE q.sym = t.sym LIMIT 2) AS b FROM t",
             Unsupported,
             "plain SELECT",
             13,

@@ -22,12 +22,7 @@ def ordered_aggregate(call: Aggregate, rows: Sequence[Arguments]) -> Any:
     if call.distinct:
         unique = {identity(normalized(row[0])): (normalized(row[0]),) for row in reversed(present)}
         present = list(unique.values())
-    types = [argument.type for argument in call.arguments]
-    columns = range(len(types) - len(call.order), len(types))
-    # Stable sorts from the last key to the first keep the order of rows that are equal in all keys.
-    for column, direction in reversed(list(zip(columns, call.order, strict=True))):
-        present = _sorted(present, column, types[column], direction)
-    values = [row[0] for row in present]
+    values = [row[0] for row in rows_in_order(call, present)]
     match call.function:
         case "collect_list" | "collect_set":
             return values
@@ -36,6 +31,17 @@ def ordered_aggregate(call: Aggregate, rows: Sequence[Arguments]) -> Any:
         case "mode":
             return _most_frequent(values)
     return _quantile(call, values) if values else None
+
+
+def rows_in_order(call: Aggregate, rows: Sequence[Arguments]) -> list[Arguments]:
+    """The rows of an aggregate, sorted by its last arguments."""
+    ordered = list(rows)
+    types = [argument.type for argument in call.arguments]
+    columns = range(len(types) - len(call.order), len(types))
+    # Stable sorts from the last key to the first keep the order of rows that are equal in all keys.
+    for column, direction in reversed(list(zip(columns, call.order, strict=True))):
+        ordered = _sorted(ordered, column, types[column], direction)
+    return ordered
 
 
 def _sorted(rows: list[Arguments], column: int, type_: Type, direction: Direction) -> list[Arguments]:

@@ -8,14 +8,17 @@ from functools import partial
 
 from sqlglot import exp
 
+from tureen.aggregate_functions import FIRST_IN_ORDER
 from tureen.errors import SqlError, Unsupported
 from tureen.join import JoinTree, parse_field, visible_leaves
 from tureen.language.binding.aggregate_types import BoundAggregate
 from tureen.language.binding.aggregates import has_aggregate
-from tureen.language.binding.bind import compare
+from tureen.language.binding.bind import bind, compare
 from tureen.language.binding.draft import Draft
 from tureen.language.binding.grouping import Groups
-from tureen.language.binding.outputs import read_items
+from tureen.language.binding.ordered_aggregates import direction_of
+from tureen.language.binding.outputs import Item, numbered, read_items, untyped_null
+from tureen.language.binding.scope import Scope
 from tureen.language.binding.subqueries import (
     Passes,
     bind_subquery,
@@ -24,6 +27,7 @@ from tureen.language.binding.subqueries import (
     has_own_result,
     in_comparisons,
     in_values,
+    limit_of,
 )
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import offset_of
@@ -74,9 +78,10 @@ def _is_in(draft: Draft, node: exp.In, parsing: Passes, joining: Passes) -> Expr
 
 def _value(draft: Draft, node: exp.Expression, parsing: Passes, joining: Passes) -> Expr:
     """The value of a query with one aggregate, or with one row."""
-    inner = _inner(draft, node, parsing)
+    inner, takes_first = _inner(draft, node, parsing)
     is_row = not has_aggregate(inner.select.expressions[0])
-    if is_row:
+    order = inner.select.args.get("order") if is_row and takes_first else None
+    if is_row and order is None:
         # The value of the only partner; that there is only one is checked when it is computed.
         inner.select.set("expressions", [exp.First(this=each.unalias()) for each in inner.select.expressions])
     for run_pass in joining:
@@ -87,18 +92,36 @@ def _value(draft: Draft, node: exp.Expression, parsing: Passes, joining: Passes)
         over_rows, aggregate=lambda aggregate: groups.aggregate(over_rows, aggregate), block=None, subquery=None
     )
     outer = frozenset(visible_leaves(draft.joined))
-    settle = partial(_settled, groups, outer)
-    (item,) = read_items(scope, inner.select, inner.parts.select, settle)
+    if order is None:
+        (item,) = read_items(scope, inner.select, inner.parts.select, partial(_settled, groups, outer))
+        value = item.expr
+    else:
+        value = _first_in_order(over_rows, groups, inner.select, order)
     inner.with_scalars()
     check_levels(draft, inner.joined, inner.correlated)
-    if _uses_inputs(item.expr, outer):
+    if _uses_inputs(value, outer):
         # Each aggregate is a value of its own, also of rows without partners, beside which the outer columns stand.
         values = {
             aggregate_name(number): _of_aggregate(draft, groups, aggregate, inner)
             for number, aggregate in enumerate(groups.aggregates)
         }
-        return _with_values(item.expr, values)
-    return _added(draft, groups, item.expr, inner.joined, inner.correlated, is_scalar=is_row)
+        return _with_values(value, values)
+    return _added(draft, groups, value, inner.joined, inner.correlated, is_scalar=is_row and not takes_first)
+
+
+def _first_in_order(scope: Scope, groups: Groups, select: exp.Select, order: exp.Order) -> Expr:
+    """The value of the first row in the order of ORDER BY."""
+    (item,) = select.expressions
+    value = bind(scope, item.unalias())
+    if value.type is None:
+        raise untyped_null(scope.source.node(item))
+    known = {item.alias.lower(): value} if item.alias else {}
+    in_order = replace(scope, clause="ORDER BY", known=known)
+    items = [Item(item.alias, value)]
+    keys = [numbered(scope, node.this, items, "ORDER BY") or bind(in_order, node.this) for node in order.expressions]
+    directions = tuple(map(direction_of, order.expressions))
+    groups.aggregates.append(BoundAggregate(FIRST_IN_ORDER, (value, *keys), value.type, order=directions))
+    return Ref(Column(aggregate_name(0), value.type), value.at)
 
 
 def _settled(groups: Groups, outer: frozenset[int], expr: Expr) -> Expr:
@@ -133,8 +156,8 @@ def _with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
             return expr
 
 
-def _inner(draft: Draft, block: exp.Expression, parsing: Passes) -> Draft:
-    """A subquery whose inputs become inputs of the query around it."""
+def _inner(draft: Draft, block: exp.Expression, parsing: Passes) -> tuple[Draft, bool]:
+    """A subquery whose inputs become inputs of the query around it, and whether it has LIMIT 1."""
     tokens = draft.blocks[block.name]
     if cut_with(draft.source, tokens)[0] or cut_set_operations(draft.source, tokens)[0] is not None:
         raise _unsupported(draft, block)
@@ -143,6 +166,9 @@ def _inner(draft: Draft, block: exp.Expression, parsing: Passes) -> Draft:
     for run_pass in parsing:
         run_pass(inner)
     items = inner.select.expressions
+    takes_first = limit_of(inner) == 1
+    if takes_first:
+        inner.select.set("limit", None)
     if has_own_result(inner) or inner.select.args.get("distinct"):
         raise _unsupported(draft, block)
     if len(items) != 1 or items[0].is_star:
@@ -150,7 +176,7 @@ def _inner(draft: Draft, block: exp.Expression, parsing: Passes) -> Draft:
             f"a query that is used as a value must have one column, got {'*' if items[0].is_star else len(items)}",
             location=draft.source.location(offset_of(block)),
         )
-    return inner
+    return inner, takes_first
 
 
 def _added(

@@ -50,7 +50,7 @@ def operands_of(
             hint="write the argument after ORDER BY",
             location=scope.source.node(call),
         )
-    directions = tuple(map(_direction, items))
+    directions = tuple(map(direction_of, items))
     # With DISTINCT, values are ordered by themselves.
     return (
         OrderedOperands(values, [], directions or (ASCENDING,), True)
@@ -70,10 +70,11 @@ def _within_group(scope: Scope, name: str, call: exp.Expression, within: exp.Exp
             hint=f"write {example} WITHIN GROUP (ORDER BY x)",
             location=scope.source.node(call),
         )
-    return OrderedOperands([items[0].this], [], (_direction(items[0]),), False)
+    return OrderedOperands([items[0].this], [], (direction_of(items[0]),), False)
 
 
-def _direction(item: exp.Expression) -> Direction:
+def direction_of(item: exp.Expression) -> Direction:
+    """The direction of an item of ORDER BY."""
     return Direction(bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
 
 

@@ -154,17 +154,17 @@ def _plain_select(
     for run_pass in parsing:
         run_pass(inner)
     select = inner.select
-    if not with_items and _keeps_a_row(inner):
+    if not with_items and limit_of(inner):
+        # EXISTS asks whether there is a row.
         select.set("limit", None)
     if has_own_result(inner) or any(map(has_aggregate, select.expressions)):
         return None
     return inner
 
 
-def _keeps_a_row(draft: Draft) -> bool:
-    """Whether the LIMIT of a query leaves a row if there is one, as in EXISTS (SELECT … LIMIT 1)."""
-    limit = read_count(Scope(draft.source, ()), draft.select, "limit")
-    return limit != 0 and not draft.select.args.get("offset")
+def limit_of(draft: Draft) -> int | None:
+    """The number of rows after LIMIT; None without it, and with OFFSET."""
+    return None if draft.select.args.get("offset") else read_count(Scope(draft.source, ()), draft.select, "limit")
 
 
 def has_own_result(draft: Draft) -> bool:
