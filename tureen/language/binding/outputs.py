@@ -10,7 +10,7 @@ from itertools import count
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from tureen.errors import Location, SqlError, Unsupported
+from tureen.errors import Location, SqlError, UnknownColumn, Unsupported, nearest
 from tureen.join import parse_field
 from tureen.language.binding.bind import bind
 from tureen.language.binding.scope import Scope
@@ -19,7 +19,7 @@ from tureen.language.source import offset_of
 from tureen.language.text.blocks import is_block_name
 from tureen.language.tree import Const, Expr, Ref
 from tureen.query import STEP_END, STEP_START, Order
-from tureen.schema import INTEGRAL, Kind
+from tureen.schema import INTEGRAL, Kind, name_key
 
 Settle = Callable[[Expr], Expr]
 """Rewrites a bound expression to one over the columns of a group, in a query with groups."""
@@ -131,12 +131,13 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
         inner = inner.this
     star = inner if isinstance(inner, exp.Star) else inner.this if isinstance(inner, exp.Column) else None
     if isinstance(star, exp.Star):
-        if any(star.args.values()) or isinstance(node, exp.Alias):
+        if any(value for key, value in star.args.items() if key != "except_") or isinstance(node, exp.Alias):
             raise Unsupported(
                 "* cannot be modified or renamed", hint="name the columns", location=scope.source.node(node)
             )
         at = offset_of(node)
         named = scope.columns_of(inner, at) if isinstance(inner, exp.Column) else scope.all_columns(at)
+        named = _without(scope, named, star.args.get("except_") or [])
         columns = [Item(name, settle(expr)) for name, expr in named]
         # Rows of steps also have the bounds of their step.
         bounds = () if scope.aggregate is not None else (STEP_START, STEP_END)
@@ -147,6 +148,24 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
     name = node.alias or (inner.name if is_column else written or inner.sql("spark"))
     assert isinstance(inner, exp.Expression)
     return [Item(name, settle(bind(scope, inner)))]
+
+
+def _without(scope: Scope, named: list[tuple[str, Expr]], excluded: list[exp.Expression]) -> list[tuple[str, Expr]]:
+    """The columns of `* EXCEPT (a, b)`."""
+    names = [name for name, _ in named]
+    keys = {name_key(name) for name in names}
+    for node in excluded:
+        if not isinstance(node, exp.Column) or node.table or name_key(node.name) not in keys:
+            raise UnknownColumn(
+                f"EXCEPT names no column of *: '{node.sql('spark')}'",
+                hint=nearest(node.name, names) or f"columns are {', '.join(names)}",
+                location=scope.source.node(node),
+            )
+    excluded_keys = {name_key(node.name) for node in excluded}
+    rest = [(name, expr) for name, expr in named if name_key(name) not in excluded_keys]
+    if not rest:
+        raise SqlError("EXCEPT leaves no column", hint="name the columns", location=scope.source.node(excluded[0]))
+    return rest
 
 
 def aliases(items: list[Item]) -> Mapping[str, Expr]:
@@ -161,6 +180,8 @@ def read_order(scope: Scope, select: exp.Select, items: list[Item], settle: Sett
         return ()
     inner = replace(scope, clause="ORDER BY", known={**scope.known, **aliases(items)})
     orders: list[Order] = []
+    if any(isinstance(node.this, exp.Var) for node in clause.expressions):
+        return _order_by_all(scope, clause, items)
     for node in clause.expressions:
         if node.args.get("with_fill"):
             raise Unsupported("WITH FILL is not supported", location=scope.source.node(node))
@@ -173,14 +194,27 @@ def read_order(scope: Scope, select: exp.Select, items: list[Item], settle: Sett
                 hint="add it to the select list",
                 location=scope.source.node(node),
             )
-        if expr.type is not None and expr.type.kind is Kind.ARRAY:
-            raise Unsupported(
-                "ORDER BY does not support ARRAY", hint="order by a value", location=scope.source.node(node)
-            )
+        _check_sortable(scope, node, [expr])
         if isinstance(expr, Const):
             continue
         orders.append(order_of(scope, node, expr))
     return tuple(orders)
+
+
+def _order_by_all(scope: Scope, clause: exp.Expression, items: list[Item]) -> tuple[Order, ...]:
+    """ORDER BY ALL: by all items of the select list, from the first to the last."""
+    every, *others = clause.expressions
+    if others:
+        raise SqlError(
+            "ORDER BY ALL has no other items", hint="leave ALL out", location=scope.source.node(clause.expressions[-1])
+        )
+    _check_sortable(scope, every, [item.expr for item in items])
+    return tuple(order_of(scope, every, item.expr) for item in items if not isinstance(item.expr, Const))
+
+
+def _check_sortable(scope: Scope, node: exp.Expression, values: list[Expr]) -> None:
+    if any(value.type is not None and value.type.kind is Kind.ARRAY for value in values):
+        raise Unsupported("ORDER BY does not support ARRAY", hint="order by a value", location=scope.source.node(node))
 
 
 def order_of(scope: Scope, node: exp.Expression, expr: Expr) -> Order:

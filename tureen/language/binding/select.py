@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token
 
 from tureen.errors import SqlError, Unsupported
 from tureen.language.source import Source, offset_of
@@ -51,9 +51,3 @@ def check_select(source: Source, select: exp.Select, tokens: list[Token]) -> Non
         raise Unsupported(
             "DISTINCT ON is not supported", hint="use GROUP BY with first(…)", location=source.node(distinct)
         )
-    order = select.args.get("order")
-    if order is not None and any(isinstance(item.this, exp.Var) for item in order.expressions):
-        # sqlglot's tree does not have the position of the word.
-        last = max(index for index, token in enumerate(tokens) if token.token_type is TokenType.ORDER_BY)
-        every = next(token for token in tokens[last:] if token.text.upper() == "ALL")
-        raise Unsupported("ORDER BY ALL is not supported", hint="name the columns", location=source.token(every))
