@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.crash import pending_pot, test_table_kill, test_template_kill, workload
+from tests.crash import pending_pot, test_planned_join_kill, test_table_kill, test_template_kill, workload
 from tureen import matching
 from tureen.aggregates import aggregate_warming
 
-LOADED = (pending_pot, test_table_kill, test_template_kill, workload)
+LOADED = (pending_pot, test_planned_join_kill, test_table_kill, test_template_kill, workload)
 """Modules that are imported for what they load."""
 
 matching.warm_up()
