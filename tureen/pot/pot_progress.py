@@ -27,6 +27,8 @@ class PotProgress:
         self._catalog = catalog
         self._heads = HeadsReader(catalog.root / "inbox")
         self._token = -1
+        self._existing: tuple[int, frozenset[int]] = (-1, frozenset())
+        """A token, and streams that existed then."""
         self.is_derived: Callable[[Position | PushPosition], bool] = lambda _: True
         """Whether derived streams have what follows from a position; set by the engine of this process.
 
@@ -46,12 +48,21 @@ class PotProgress:
 
         Over derived streams only if `is_derived` returns True as well.
         """
+        # Read first: streams that exist after it exist as long as it is the same.
+        token = self.now().token
+        existing = self._existing[1] if self._existing[0] == token else frozenset[int]()
+        if isinstance(position, PushPosition) and position.stream in existing and self._is_pushed(position):
+            return True
         with self._catalog.read() as tx:
             seq = current_seq(tx)
             stream = stream_by_id(tx, position.stream) if isinstance(position, PushPosition) else None
-        pushes = self.now().pushes
         if isinstance(position, Position):
-            return (seq, pushes) >= (position.seq, position.pushes)
+            return (seq, self.now().pushes) >= (position.seq, position.pushes)
         if stream is None:
             raise UnknownStream("the stream of this position was dropped")
-        return max(stream.taken, self._heads.end(stream.id)) >= position.end
+        self._existing = token, existing | {stream.id}
+        return stream.taken >= position.end or self._is_pushed(position)
+
+    def _is_pushed(self, position: PushPosition) -> bool:
+        """Whether the log of a stream reaches a position, for which no transaction is needed."""
+        return self._heads.end(position.stream) >= position.end
