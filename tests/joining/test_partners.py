@@ -32,22 +32,26 @@ def keys(values: list[int | None]) -> KeyColumn:
 
 
 @example_settings(100)
-@given(st.data(), st.integers(0, 2), st.lists(st.sampled_from(["<", "<=", ">", ">="]), max_size=2))
-def test_partners_are_those_of_a_nested_loop(data: st.DataObject, equalities: int, ops: list[str]) -> None:
+@given(st.data(), st.integers(0, 2), st.lists(st.sampled_from(["<", "<=", ">", ">="]), max_size=2), st.booleans())
+def test_partners_are_those_of_a_nested_loop(
+    data: st.DataObject, equalities: int, ops: list[str], is_marked: bool
+) -> None:
     left_size, right_size = data.draw(st.integers(0, 8)), data.draw(st.integers(0, 8))
 
     def column(size: int) -> list[int | None]:
-        return data.draw(st.lists(st.none() | st.integers(-3, 3), min_size=size, max_size=size))
+        return data.draw(st.lists(st.sampled_from([None, 0, 1, -2]), min_size=size, max_size=size))
 
     equal = [(column(left_size), column(right_size)) for _ in range(equalities)]
     bounded = column(right_size)
     ranges = [(op, column(left_size)) for op in ops]
-    partners_of_all = find_partners(
-        left_size,
-        right_size,
-        [Compared("=", keys(left), keys(right)) for left, right in equal],
-        [Compared(op, keys(left), keys(bounded)) for op, left in ranges],
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partners, "MARKED_ROWS", 0 if is_marked else 100)
+        partners_of_all = find_partners(
+            left_size,
+            right_size,
+            [Compared("=", keys(left), keys(right)) for left, right in equal],
+            [Compared(op, keys(left), keys(bounded)) for op, left in ranges],
+        )
     expected = [
         (left, right)
         for left in range(left_size)

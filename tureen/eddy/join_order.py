@@ -6,11 +6,10 @@ A pure decision, made again after each side was joined, from the number of rows 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class SideStatistics:
+class SideStatistics(NamedTuple):
     """A side that is not joined yet: its rows, and the comparisons with the sides that are."""
 
     side: int

@@ -78,7 +78,10 @@ class JoinEvaluation:
 
     def rows(self, tree: JoinTree) -> JoinedRows:
         """The joined rows of a tree. A side that occurs several times is evaluated once."""
-        known = self._evaluated.get(tree)
+        if isinstance(tree, int):
+            return JoinedRows.of_input(tree, len(self.inputs[tree]))
+        # The hash of a tree is computed from all of it.
+        known = self._evaluated.get(tree) if self._evaluated else None
         if known is None:
             match tree:
                 case InnerJoin():
@@ -87,17 +90,15 @@ class JoinEvaluation:
                     known = self._join(tree)
                 case LateralJoin():
                     known = self._lateral(tree)
-                case _:
-                    known = JoinedRows.of_input(tree, len(self.inputs[tree]))
             self._evaluated[tree] = known
         return known
 
     def _inner(self, join: InnerJoin) -> JoinedRows:
         plan = inner_plan(join)
-        sides = {
-            number: self.where(self.rows(tree), own)
-            for number, (tree, own) in enumerate(zip(join.sides, plan.own, strict=True))
-        }
+        sides = {number: self.rows(tree) for number, tree in enumerate(join.sides)}
+        for number, own in enumerate(plan.own):
+            if own:
+                sides[number] = self.where(sides[number], own)
         pending = plan.between
         first = first_side([SideStatistics(number, len(side)) for number, side in sides.items()])
         joined, inputs = sides.pop(first), plan.inputs[first]
@@ -113,9 +114,10 @@ class JoinEvaluation:
             pending = [(factor, reads) for factor, reads in pending if not reads <= inputs]
             joined = self.pairs(joined, sides.pop(number), between)
             self._note(join.sides[number], len(joined), next(option for option in options if option.side == number))
-        joined = self.where(joined, [factor for factor, _ in pending])
+        if pending:
+            joined = self.where(joined, [factor for factor, _ in pending])
         self.joined_before_last = len(joined)
-        return self.where(joined, plan.last)
+        return self.where(joined, plan.last) if plan.last else joined
 
     def _note(self, side: JoinTree, rows: int, statistics: SideStatistics | None) -> None:
         step: dict[str, object] = {"side": side, "joined_rows": rows}
@@ -238,8 +240,12 @@ class JoinEvaluation:
         columns = key_columns(equalities, number)
         probes = [self.values(other_field(factor, number), left) for factor in equalities]
         codes = [codes_of(column, domain) for column, (_, domain) in zip(probes, columns, strict=True)]
-        valid = np.logical_and.reduce([valid_flags(column) for column in probes])
-        pairs = self.inputs[number].probe(columns, np.ascontiguousarray(np.stack(codes)), valid)
+        flags = [valid_flags(column) for column in probes]
+        # A copy also of a single line, which can be written to: so one compiled form serves all.
+        keys, valid = np.array(codes[0], ndmin=2), flags[0]
+        if len(codes) > 1:
+            keys, valid = np.stack(codes), np.logical_and.reduce(flags)
+        pairs = self.inputs[number].probe(columns, keys, valid)
         if pairs is None:
             return None
         self.probed.add(number)
@@ -291,8 +297,11 @@ class JoinEvaluation:
         self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]
     ) -> tuple[Partners, list[JoinFactor]]:
         """Partners by all equalities and the inequalities with one right column; and the factors that remain."""
+        equal = [factor for factor in factors if _is_equality(factor)]
+        equalities = [self._compared(factor, left, right) for factor in equal]
+        if len(equal) == len(factors):
+            return find_partners(len(left), len(right), equalities, ()), []
         rest = [factor for factor in factors if not _is_equality(factor)]
-        equalities = [self._compared(factor, left, right) for factor in factors if _is_equality(factor)]
         bounds = _same_right_column([factor for factor in rest if _is_range(factor)], right)
         ranges = [self._compared(factor, left, right) for factor in bounds]
         remaining = [factor for factor in rest if factor not in bounds]

@@ -36,9 +36,10 @@ def keys_of(factor: JoinCompare, left: pa.Array, right: pa.Array) -> tuple[KeyCo
         case "string":
             values = _ranks(left, right)
         case "int":
-            # Where the left side is NULL, Spark never computes the right one.
-            computed = valid[1] & valid[0].any()
-            values = integer_keys(left), _moved(factor, integer_keys(right), computed)
+            values = integer_keys(left), integer_keys(right)
+            if factor.offset:
+                # Where the left side is NULL, Spark never computes the right one.
+                values = values[0], _moved(factor, values[1], valid[1] & valid[0].any())
         case "double":
             values = float_keys(double_values(left)), float_keys(double_values(right) + float(factor.offset))
         case _:
@@ -49,8 +50,6 @@ def keys_of(factor: JoinCompare, left: pa.Array, right: pa.Array) -> tuple[KeyCo
 def _moved(factor: JoinCompare, values: Numbers, valid: npt.NDArray[np.bool_]) -> Numbers:
     """The right side plus its offset."""
     offset = int(factor.offset)
-    if not offset:
-        return values
     greatest = (1 << factor.limit - 1) - 1
     beyond = ((values > greatest - offset) | (values < -greatest - 1 - offset)) & valid
     if beyond.any():

@@ -86,6 +86,31 @@ def _number_groups(
 
 
 @compiled
+def mark_partners(
+    keys: np.ndarray, valid: np.ndarray, others: np.ndarray, others_valid: np.ndarray, marked: np.ndarray
+) -> int:
+    """Mark the valid rows whose keys may occur in valid rows of the other side; returns how many there are.
+
+    The keys of the other side are marked in a bitmap with eight bits for each, which is much smaller than a hash table
+    of the keys.
+    """
+    bits = 6
+    while (1 << bits) < 8 * others_valid.size:
+        bits += 1
+    words = np.zeros(1 << (bits - 6), np.uint64)
+    for row in range(others_valid.size):
+        bucket = np.uint64(bucket_of(hash_row(others, row), bits))
+        words[bucket >> np.uint64(6)] |= np.uint64(others_valid[row]) << (bucket & np.uint64(63))
+    count = 0
+    for row in range(valid.size):
+        bucket = np.uint64(bucket_of(hash_row(keys, row), bits))
+        is_possible = (words[bucket >> np.uint64(6)] >> (bucket & np.uint64(63))) & np.uint64(valid[row])
+        marked[row] = is_possible
+        count += marked[row]
+    return count
+
+
+@compiled
 def group_partners(
     right: np.ndarray,
     right_valid: np.ndarray,
@@ -101,10 +126,10 @@ def group_partners(
     of each left row in them. Keys have a line per column.
     """
     bits = 1
-    while (1 << bits) < 2 * right_valid.size:
+    while (1 << bits) < 2 * sorted_rows.size:
         bits += 1
     stored, groups = np.empty(1 << bits, np.int64), np.full(1 << bits, -1, np.int32)
-    heads, of_rows = np.empty(right_valid.size, np.int32), np.empty(right_valid.size, np.int32)
+    heads, of_rows = np.empty(sorted_rows.size, np.int32), np.empty(right_valid.size, np.int32)
     count = _number_groups(right, right_valid, bits, stored, groups, heads, of_rows)
     # The end of a group starts as that of the group before, and moves with each row.
     ends = np.zeros(count + 1, np.int64)

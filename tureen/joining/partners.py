@@ -15,12 +15,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tureen.joining.join_input import Numbers
+from tureen.joining.join_input import Flags, Numbers
 from tureen.joining.join_keys import KeyColumn
-from tureen.joining.partner_kernels import fill_pairs, group_partners, narrow_range
+from tureen.joining.partner_kernels import fill_pairs, group_partners, mark_partners, narrow_range
 
 PAIRS_AT_ONCE = 1 << 21
 """The number of pairs that are written before further conditions are evaluated on them."""
+
+
+MARKED_ROWS = 1 << 15
+"""From that many rows on, those that have no partner are sorted out before the others are hashed."""
 
 
 class Compared(NamedTuple):
@@ -99,16 +103,30 @@ def _grouped(equalities: Sequence[Compared], order: Numbers | None) -> tuple[Num
     right, right_valid = _lines([compared.right for compared in equalities])
     if order is not None:
         right, right_valid = np.take(right, order, axis=1), right_valid[order]
-    sorted_rows = np.empty(int(np.count_nonzero(right_valid)), np.int64)
+    rows = int(np.count_nonzero(right_valid))
+    if rows >= MARKED_ROWS:
+        # Most rows without a partner are found by a bitmap of the other side's keys, and not hashed.
+        before, (right_valid, rows) = rows, _marked(right, right_valid, left, left_valid)
+        if 2 * rows <= before:
+            left_valid, _ = _marked(left, left_valid, right, right_valid)
+    sorted_rows = np.empty(rows, np.int64)
     firsts, lasts = np.empty(len(left_valid), np.int64), np.empty(len(left_valid), np.int64)
     group_partners(right, right_valid, left, left_valid, sorted_rows, firsts, lasts)
     return sorted_rows if order is None else order[sorted_rows], firsts, lasts
 
 
+def _marked(keys: Numbers, valid: Flags, others: Numbers, others_valid: Flags) -> tuple[Flags, int]:
+    """The rows that may have a partner, and how many there are."""
+    marked = np.empty(len(valid), np.bool_)
+    return marked, mark_partners(keys, valid, others, others_valid, marked)
+
+
 def _lines(columns: Sequence[KeyColumn]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """The keys of several columns, one line each, and the rows without a NULL."""
     if len(columns) == 1:
-        # A copy, which can be written to: so one compiled form serves all lines.
-        return np.array(columns[0].values, np.int64).reshape(1, -1), columns[0].valid
+        values = columns[0].values
+        # Copied only if it cannot be written to: so one compiled form serves all lines.
+        lines = values if values.flags.carray and values.dtype == np.int64 else np.array(values, np.int64)
+        return lines.reshape(1, -1), columns[0].valid
     lines = np.ascontiguousarray(np.stack([keys.values for keys in columns]), np.int64)
     return lines, np.logical_and.reduce([keys.valid for keys in columns])

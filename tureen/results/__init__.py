@@ -20,7 +20,8 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
   contains; `stepping.py`: steps
 * `gather.py`, `gather_kernels.py`, `placed_tuples.py`: rows; `grouped.py`, `grouping_set_rows.py`, `kept.py`: groups
 * `finish.py`, `over_columns.py`: DISTINCT, ORDER BY, LIMIT, OVER
-* `selection.py`, `matches.py`: the tuples in the window of an invocation, and those that satisfy the query
+* `selection.py`, `matches.py`: the tuples in the window of an invocation, and those that satisfy the query;
+  `remembered_rows.py`: the tuples of runs that were selected for joins before
 * `followers.py`: all followers of a process; `followed.py`: which of those over one stream have changes;
   `followed_joins.py`, `join_operator.py`, `stem_input.py`: those over joins, whose new tuples are joined once;
   `operator_rows.py`, `block_rows.py`, `row_shape.py`: the rows that they read

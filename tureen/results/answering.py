@@ -34,6 +34,7 @@ from tureen.results.key_indexes import KeyIndexes
 from tureen.results.past_state import has_all_tuples
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
+from tureen.results.remembered_rows import RememberedRows
 from tureen.results.reuse import Reuse
 from tureen.results.selection import Selection
 from tureen.results.stepping import open_steps_at, steps_at
@@ -58,6 +59,7 @@ class Answers:
         self._tables: BoundedCache[str, pa.Table] = BoundedCache(KEPT_TABLES)
         self.indexes = KeyIndexes()
         self._selected = ClauseRows()
+        self.remembered = RememberedRows()
         self.watch = Watch()
         self.limits = limits
         self.histories = ClosingHistories(catalog)
@@ -202,7 +204,9 @@ class Answers:
             span, horizon = entry.input.window.span(instant), self.horizon(state.stream)
             ranges = ranges_of(state.segments, span, horizon)
             begin = max((time for time in (span.begin, horizon) if time is not None), default=None)
-            selection = Selection(state, leaf, entry.selector, ranges, None, self.watch, begin=begin)
+            selection = Selection(
+                state, leaf, entry.selector, ranges, None, self.watch, begin=begin, remembered=self.remembered
+            )
             note(state, span, selection, horizon)
             return selection
 
@@ -381,6 +385,8 @@ def _end_of(span: Span) -> int | None:
 
 def _note(snapshot: Snapshot, streams: Iterable[Stream]) -> str | None:
     """Why tuples of other servers may be missing; None if none are."""
+    if not snapshot.troubles:
+        return None
     replicas = (stream.id for stream in streams if stream.replica_of is not None)
     return (
         "; ".join(dict.fromkeys(snapshot.troubles[number] for number in replicas if number in snapshot.troubles))

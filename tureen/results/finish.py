@@ -37,6 +37,8 @@ class Finish:
         if query.overs:
             rows = self._with_overs(pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows)
         if self.sql is None:
+            if not rows.num_rows:
+                return self._nothing
             limit = rows.num_rows if query.limit is None else query.limit
             if query.offset or limit < rows.num_rows:
                 rows = rows.slice(query.offset, limit)

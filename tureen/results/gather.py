@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.results.gather_kernels import collect
+from tureen.results.remembered_rows import remember_column
 from tureen.results.segment import Hits
 from tureen.schema import Schema
 from tureen.stems.run import Addresses
@@ -52,7 +53,7 @@ class StreamMatches:
     def column(self, name: str) -> pa.Array:
         """A column of the tuples, in the order of `hits`."""
         kind = self.schema.stored.field(name).type
-        parts = [_column(name, kind, hit, hit.run.map_blocks(hit.starts)) for hit in self.hits]
+        parts = [_whole_column(name, kind, hit) for hit in self.hits]
         return concatenated_column(parts) if parts else pa.nulls(0, kind)
 
     def columns(self, fields: pa.Schema) -> list[pa.Array]:
@@ -69,6 +70,15 @@ def gather_segment(schema: Schema, names: Sequence[str], hit: Hits) -> pa.Table:
     kinds = {name: schema.stored.field(name).type for name in names}
     addresses = hit.run.map_blocks(hit.starts)
     return pa.table({name: _column(name, kind, hit, addresses) for name, kind in kinds.items()})
+
+
+def _whole_column(name: str, kind: pa.DataType, hit: Hits) -> pa.Array:
+    """A column of the hits of one segment, remembered if they are."""
+    known = None if hit.columns is None else hit.columns.get(name)
+    if known is None:
+        known = _column(name, kind, hit, hit.run.map_blocks(hit.starts))
+        remember_column(hit, name, known)
+    return known
 
 
 def _column(name: str, kind: pa.DataType, hit: Hits, addresses: Addresses) -> pa.Array:

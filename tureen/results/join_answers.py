@@ -137,6 +137,8 @@ class JoinAnswer:
 
     def _placed(self, ready: ReadyJoin, first: int | None) -> JoinedMatches:
         """The joined rows; factors with user functions are evaluated before or after the join."""
+        if not ready.calls_functions:
+            return self._joined(ready, (), (), first)
         costly = costly_inputs(ready)
         self.placements = placements_of(ready, costly, self.leaves)
         later = [number for number, placement in self.placements.items() if not placement.is_before]
@@ -162,7 +164,8 @@ class JoinAnswer:
         matches = None if first is None or costly else self._first(placed.query.source, inputs, first)
         if matches is None:
             matches = self._evaluated(placed, inputs, placed.query.source)
-        note_fan_outs(ready, costly, {number: len(inputs[number]) for number in costly}, self.joined)
+        if costly:
+            note_fan_outs(ready, costly, {number: len(inputs[number]) for number in costly}, self.joined)
         return matches
 
     def _first(self, tree: JoinTree, inputs: Sequence[JoinInput], count: int) -> JoinedMatches | None:

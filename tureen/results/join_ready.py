@@ -71,6 +71,11 @@ class ReadyJoin:
         return query.offset + query.limit if self.finish.sql is None and not query.overs else None
 
     @cached_property
+    def calls_functions(self) -> bool:
+        """Whether the clause of an input calls user functions."""
+        return any(entry.selector is not None and entry.selector.calls_functions for entry in self.inputs)
+
+    @cached_property
     def uses_kept_partials(self) -> bool:
         """Whether its groups can be computed from partial aggregates of join runs: not in steps or windows of rows."""
         part = self.stream_join

@@ -44,7 +44,7 @@ class PlacedTuples:
             return cls(schema, segments, positions)
         firsts = _first_positions(segments)
         of_tuples = np.searchsorted(firsts, positions, side="right") - 1
-        occurring = np.unique(of_tuples)
+        occurring = np.flatnonzero(np.bincount(of_tuples, minlength=len(segments)))
         with_tuples = [segments[number] for number in occurring.tolist()]
         shifts = np.zeros(len(segments), np.int64)
         shifts[occurring] = _first_positions(with_tuples) - firsts[occurring]

@@ -39,6 +39,8 @@ class Hits(NamedTuple):
     run: OpenRun
     rows: npt.NDArray[np.uint16]
     starts: npt.NDArray[np.int64]
+    columns: dict[str, pa.Array] | None = None
+    """Columns of the tuples that were read before; None if none are kept."""
 
     def positions(self) -> npt.NDArray[np.int64]:
         """The rows, numbered within their segment instead of their block."""

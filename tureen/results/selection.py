@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import perf_counter_ns
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,14 @@ from tureen.query import Expression
 from tureen.results.gather import StreamMatches
 from tureen.results.matches import rows_in_steps
 from tureen.results.ranges import Range
-from tureen.results.segment import Hits
+from tureen.results.remembered_rows import RememberedRows
+from tureen.results.segment import Hits, Segment
 from tureen.results.stepping import Stepping
 from tureen.results.stream_state import StreamState
 from tureen.results.watch import Watch
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """A query's tuples within ranges of a stream's segments."""
 
     state: StreamState
@@ -38,6 +38,8 @@ class Selection:
     """A condition that tuples must satisfy beside the query's clause."""
     begin: int | None = None
     """The time before which no tuple is selected, where it is known."""
+    remembered: RememberedRows | None = None
+    """The rows of runs that were selected before, and will be again."""
 
     @property
     def window_rows(self) -> int:
@@ -50,13 +52,18 @@ class Selection:
         """The tuples that satisfy the query's clause."""
         began = perf_counter_ns()
         hits = [
-            segment.hits(self.query_input, self.selector, first, last)
+            self._hits(segment, first, last)
             for segment, (first, last) in zip(self.state.segments, self.ranges, strict=True)
             if last > first
         ]
         if self.query_input.clause_id is not None:
             self._count(self.query_input.clause_id, hits, perf_counter_ns() - began)
         return StreamMatches(self.state.stream.schema, [hit for hit in hits if len(hit.rows)])
+
+    def _hits(self, segment: Segment, first: int, last: int) -> Hits:
+        if self.remembered is None:
+            return segment.hits(self.query_input, self.selector, first, last)
+        return self.remembered.hits(segment, self.query_input, self.selector, first, last)
 
     def rows(self, fields: pa.Schema) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """Some columns of the matches, and the step of each row; see `rows_in_steps`."""
