@@ -13,6 +13,7 @@ import pytest
 from tureen.errors import QueryFailed, SqlError, TureenError, UnknownQuery, Unsupported
 from tureen.joining.join_limits import JoinLimits
 from tureen.pot.streams import drop_stream, find_stream
+from tureen.results import joined
 from tureen.results.invoke import Invoker
 from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_ready import ReadyBlock
@@ -295,3 +296,44 @@ def test_windows_of_a_stream_with_several_blocks(engine: ManualEngine) -> None:
         sql = f"SELECT l.x FROM long l JOIN long r ON l.x = r.x BEGIN NOW - {back} END NOW - {end}"
         answer = engine.invoker.answer_once(sql).table.column("x").to_pylist()
         assert answer == list(range(max(size - 1 - back, 0), size - end))
+
+
+JOINED = "FROM a JOIN b ON a.k >= b.k - 10 WHERE b.k < 3"
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "is_sorted"),
+    [
+        ("count(*) AS n, max(a.x) AS m, sum(b.x) AS s", False),
+        ("collect_list(a.x) AS n, collect_list(b.x) AS m", True),
+        ("first(a.s) AS n, last(b.s) AS m", True),
+        ("avg(a.x) AS n, stddev(b.x) AS m", True),
+        ("count(DISTINCT a.x) AS n", True),
+    ],
+)
+def test_rows_are_sorted_for_groups_that_depend_on_it(
+    engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, aggregates: str, is_sorted: bool
+) -> None:
+    handle = engine.register(f"SELECT a.x % 2 AS g, {aggregates} {JOINED} GROUP BY a.x % 2", materialize=False)
+    # In order of their earliest tuple, and then of the ids of both.
+    pairs = sorted((min(a, b), a, b) for a in range(6) for b in range(3))
+    rows = engine.invoke(handle).table.to_pylist()
+    of_group = [[(a, b) for _, a, b in pairs if a % 2 == group] for group in (0, 1)]
+    assert [row["g"] for row in rows] == [0, 1]
+    if aggregates.startswith("collect"):
+        assert [list(zip(row["n"], row["m"], strict=True)) for row in rows] == of_group
+    if aggregates.startswith("first"):
+        assert [(row["n"], row["m"]) for row in rows] == [(str(g[0][0]), str(g[-1][1])) for g in of_group]
+    if aggregates.startswith("count(*)"):
+        expected = [(9, max(a for a, _ in g), sum(b for _, b in g)) for g in of_group]
+        assert [(row["n"], row["m"], row["s"]) for row in rows] == expected
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("sorted")
+
+    monkeypatch.setattr(joined, "order_of", refuse)
+    if is_sorted:
+        with pytest.raises(AssertionError, match="sorted"):
+            engine.invoke(handle)
+    else:
+        assert engine.invoke(handle).table.to_pylist() == rows

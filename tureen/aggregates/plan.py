@@ -76,6 +76,11 @@ class Plan:
         return [number for number, recipe in enumerate(self.recipes) if recipe is None and number not in second_phase]
 
     @property
+    def depends_on_order(self) -> bool:
+        """Whether the order of the rows of a group may change its aggregates: sums of doubles by their last bit."""
+        return self.floats > 0 or bool(self.from_rows)
+
+    @property
     def shape(self) -> str:
         """A text that is equal for equal plans: queries of equal clause and shape share their partial aggregates."""
         values = None if self.distinct is None else self.distinct.values

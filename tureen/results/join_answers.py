@@ -118,6 +118,8 @@ class JoinAnswer:
         if parts is None:
             matches = self._matches(ready, ready.first_rows)
             stepping = None if query.steps is None else self.stepping(query.steps)
+            if stepping is None and not ready.needs_order:
+                matches = replace(matches, needs_order=False)
             steps_of = None if stepping is None else lambda _: stepping.of_each(matches.times - stepping.steps.origin)
             rows, steps = rows_in_steps(matches, ready.fields, now, query.at_now, steps_of)
             if query.grouping is None:

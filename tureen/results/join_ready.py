@@ -71,6 +71,11 @@ class ReadyJoin:
         return query.offset + query.limit if self.finish.sql is None and not query.overs else None
 
     @cached_property
+    def needs_order(self) -> bool:
+        """Whether its answer is computed from joined rows in order: groups are mostly the same in any order."""
+        return not self.plans or any(plans.rows.depends_on_order for plans in self.plans)
+
+    @cached_property
     def calls_functions(self) -> bool:
         """Whether the clause of an input calls user functions."""
         return any(entry.selector is not None and entry.selector.calls_functions for entry in self.inputs)

@@ -28,6 +28,8 @@ class JoinedMatches:
     rows: JoinedRows
     known_times: Numbers | None = None
     """The time of the earliest tuple of each row, if the rows are in order already."""
+    needs_order: bool = True
+    """Whether columns are those of the rows in order; otherwise of the rows as they are."""
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -41,15 +43,16 @@ class JoinedMatches:
         return JoinedMatches(self.inputs, self.in_order.take(numbers), self.times[:count])
 
     def table(self, fields: pa.Schema) -> pa.Table:
-        """Columns of the rows, in order."""
+        """Columns of the rows, in order if that is needed."""
         if not len(self) and fields.names:
             return no_rows(fields)
         columns: dict[str, pa.Array] = {}
         by_input: dict[int, list[str]] = {}
         for name in fields.names:
             by_input.setdefault(parse_field(name).input, []).append(name)
+        joined = self.in_order if self.needs_order else self.rows
         for number, names in by_input.items():
-            rows = self.in_order.rows[number]
+            rows = joined.rows[number]
             values = self.inputs[number].columns_at([parse_field(name).column for name in names], rows)
             columns |= zip(names, values, strict=True)
         if not columns:
