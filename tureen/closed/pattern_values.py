@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from tureen.closed.closed_set import MAX_COMBINATIONS
 from tureen.closed.key_codes import WITHOUT_SIGN
-from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList, code_decimal, code_float, moment
+from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList, code_decimal, code_float, float_code, moment
 from tureen.closed.pattern_block import PatternBlock
 from tureen.punctuation import Punctuation, Range
-from tureen.schema import FRACTIONAL, Kind, Type
+from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
 
 _EPOCH_DAY = date(1970, 1, 1)
 
@@ -49,20 +49,47 @@ def value_arrays(pattern: Pattern, types: Mapping[str, Type]) -> dict[str, pa.Ar
 
 
 def array_of_codes(column_type: Type, codes: Sequence[Code]) -> pa.Array:
-    """The values of codes.
+    """The values of codes, in the widest type of their kind: codes may be those of a wider column that equals this one.
 
-    >>> array_of_codes(Type(Kind.DATE), [0, 31]).to_pylist()
-    [datetime.date(1970, 1, 1), datetime.date(1970, 2, 1)]
+    >>> array_of_codes(Type(Kind.DATE), [0, 31]).to_pylist(), array_of_codes(Type(Kind.INT), [1 << 40]).to_pylist()
+    ([datetime.date(1970, 1, 1), datetime.date(1970, 2, 1)], [1099511627776])
     """
-    arrow = column_type.arrow
-    if column_type.kind in (Kind.STRING, Kind.DECIMAL):
-        return pa.array([value_of(column_type, code) for code in codes], arrow)
+    if column_type.kind is Kind.DECIMAL:
+        return pa.array([value_of(column_type, code) for code in codes], pa.decimal128(38, column_type.scale))
+    if column_type.kind is Kind.STRING:
+        return pa.array(codes, column_type.arrow)
     numbers = np.array(codes, np.int64)
     if column_type.kind in FRACTIONAL:
-        return pa.array(np.where(numbers >= 0, numbers, numbers ^ WITHOUT_SIGN).view(np.float64)).cast(arrow)
+        doubles = np.where(numbers >= 0, numbers, numbers ^ WITHOUT_SIGN).view(np.float64)
+        return pa.array(np.where(np.isnan(doubles), np.nan, doubles), from_pandas=False)
+    if column_type.kind in INTEGRAL:
+        return pa.array(numbers)
     if column_type.kind is Kind.DATE:
         numbers = numbers.astype(np.int32)
-    return pa.array(numbers).cast(arrow)
+    return pa.array(numbers).cast(column_type.arrow)
+
+
+def fitting(column_type: Type, part: ValueList | CodeRange) -> ValueList | CodeRange | None:
+    """The part of a pattern without values that a column cannot have; None if nothing is left.
+
+    >>> fitting(Type(Kind.INT), ValueList((7, 1 << 40))), fitting(Type(Kind.FLOAT), ValueList((float_code(0.1),)))
+    (ValueList(codes=(7,)), None)
+    """
+    if isinstance(part, CodeRange):
+        return part
+    codes = tuple(code for code in part.codes if isinstance(code, str) or _fits(column_type, code))
+    return ValueList(codes) if codes else None
+
+
+def _fits(column_type: Type, code: int) -> bool:
+    if column_type.kind in INTEGRAL:
+        return code >> (int(column_type.arrow.bit_width) - 1) in (-1, 0)
+    if column_type.kind is Kind.DECIMAL:
+        return len(str(abs(code))) <= column_type.precision
+    if column_type.kind is Kind.FLOAT:
+        with np.errstate(over="ignore"):
+            return float_code(float(np.float32(code_float(code)))) == code
+    return True
 
 
 def values_by_columns(
