@@ -51,6 +51,11 @@ DERIVED = (
     "SELECT x.k, x.v, y.v AS w, x.ts FROM a x JOIN a y ON x.k = y.v BEGIN NOW - 6 END NOW",
     "SELECT a.k, a.v, a.ts FROM a [RANGE 6 SECONDS] WHERE EXISTS (SELECT 1 FROM b [RANGE 4 SECONDS] WHERE b.k = a.k)",
     "SELECT a.k, a.v, a.ts FROM a WHERE k IN (SELECT k FROM b [RANGE 4 SECONDS])",
+    "SELECT a.k, a.v, a.ts FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+    "SELECT a.k, a.v, a.ts FROM a WHERE k IN (SELECT k FROM b) AND EXISTS (SELECT 1 FROM b WHERE b.v = a.v)",
+    "SELECT a.k, b.v, a.ts FROM a JOIN b ON a.k = b.k WHERE EXISTS (SELECT 1 FROM b c WHERE c.k = a.k AND c.v = b.v)",
+    "SELECT a.k, a.v, b.v AS w, a.ts FROM a [RANGE 5 SECONDS] JOIN b [RANGE 3 SECONDS] ON a.v < b.v",
+    "SELECT a.k, a.v, b.v AS w, a.ts FROM a [RANGE 5 SECONDS] JOIN b ON a.k = b.k AND a.v = a.k",
     "SELECT a.k, count(*) AS n, sum(b.v) AS v FROM a JOIN b ON a.k = b.k GROUP BY a.k EMIT FINAL",
     "SELECT b.k, a.v, count(*) AS n FROM a [RANGE 6 SECONDS] JOIN b [RANGE 3 SECONDS] ON a.k = b.k"
     " GROUP BY b.k, a.v EMIT FINAL",
@@ -171,12 +176,12 @@ def random_script(random: Random) -> list[tuple[Any, ...]]:
         match kind:
             case "push":
                 rows = [
-                    (random.randrange(6), random.randrange(4), random.choice((0, 0, 0, 1, 3, 5)))
+                    (random.choice((None, *range(6))), random.randrange(4), random.choice((0, 0, 0, 1, 3, 5)))
                     for _ in range(random.randrange(1, 5))
                 ]
                 script.append((kind, name, random.randrange(8), rows))
             case "close":
-                script.append((kind, name, random.randrange(6)))
+                script.append((kind, name, random.choice("kkkv"), random.randrange(6)))
             case "register":
                 script.append((kind, random.randrange(len(SELECTIONS))))
             case _:
@@ -193,8 +198,8 @@ def run_script(root: Path, lateness: bool, derived: list[int], script: list[tupl
                 second += ahead
                 times = [START + timedelta(seconds=second - late) for _, _, late in rows]
                 twins.push(name, [{"k": k, "v": v, "ts": time} for (k, v, _), time in zip(rows, times, strict=True)])
-            case ("close", name, k):
-                twins.push(name, [Punctuation(k=k)])
+            case ("close", name, column, value):
+                twins.push(name, [Punctuation.of({column: value})])
             case ("register", number):
                 twins.register(SELECTIONS[number])
             case ("unregister",):

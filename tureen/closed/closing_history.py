@@ -86,6 +86,12 @@ class ClosingHistory:
                     closed |= rest & ~self._closed_before(codes, _MOST)
         return closed
 
+    def closes_value(self, columns: Mapping[str, pa.Array], number: int) -> np.ndarray:
+        """Which tuples are closed by punctuations without ranges before a number, as far as these are known."""
+        codes = BatchCodes(self.schema, pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
+        with self._lock:
+            return self._closed_by_keys(codes, number)
+
     def closed_within(self, name: str, interval: CodeRange, number: int) -> list[ValueList | CodeRange]:
         """What punctuations before a number close of a range of a column: ranges, and values if they have an order."""
         with self._lock:
@@ -119,17 +125,21 @@ class ClosingHistory:
             return [pattern for pattern, known in self._others if known < number]
 
     def _closed_before(self, codes: BatchCodes, number: int) -> np.ndarray:
-        names = set(codes.batch.schema.names)
-        closed = np.zeros(codes.batch.num_rows, np.bool_)
-        for columns, keys in self._keys.items():
-            if names.issuperset(columns):
-                closed |= keys.find(codes.of(columns)) < number
+        names, closed = set(codes.batch.schema.names), self._closed_by_keys(codes, number)
         for name, ranges in self._ranges.items():
             if name in names:
                 closed |= ranges.before(number).find(codes.of((name,)), codes.values(name)) != NO_MARK
         for pattern, known in self._others:
             if known < number and names.issuperset(name for name, _ in pattern.columns):
                 closed |= matching(self.schema, pattern, codes)
+        return closed
+
+    def _closed_by_keys(self, codes: BatchCodes, number: int) -> np.ndarray:
+        names = set(codes.batch.schema.names)
+        closed = np.zeros(codes.batch.num_rows, np.bool_)
+        for columns, keys in self._keys.items():
+            if names.issuperset(columns):
+                closed |= keys.find(codes.of(columns)) < number
         return closed
 
 

@@ -66,20 +66,31 @@ def shared_join_of(tree: InnerJoin, relations: Sequence[JoinedRelation]) -> Shar
     (3, (1, 0), Field(input=0, column='k'))
     """
     sides = [side for side in tree.sides if isinstance(side, int)]
+    equalities = [factor for factor in _compared(tree) if key_equalities([factor], factor.left.input)]
+    if len(sides) < 2 or len(connected_inputs(sides, equalities)) < len(sides):
+        return None
+    return compared_join_of(tree, relations)
+
+
+def compared_join_of(tree: InnerJoin, relations: Sequence[JoinedRelation]) -> SharedJoinOfQuery | None:
+    """As `shared_join_of`, also if equalities do not connect all inputs."""
+    sides = [side for side in tree.sides if isinstance(side, int)]
     if len(sides) != len(tree.sides) or len(sides) < 2:
         return None
-    compared = [
-        factor for factor in tree.factors if isinstance(factor, JoinCompare) and factor.left.input != factor.right.input
-    ]
-    equalities = [factor for factor in compared if key_equalities([factor], factor.left.input)]
-    if len(connected_inputs(sides, equalities)) < len(sides):
-        return None
+    compared = _compared(tree)
     # Inputs over the same relation keep the order of FROM.
     inputs = tuple(sorted(sides, key=lambda number: (_order(relations[number]), number)))
     index_of = {number: index for index, number in enumerate(inputs)}
     factors = sorted({canonical_factor(factor, index_of) for factor in compared}, key=repr)
     join = SharedJoin(tuple(relations[number] for number in inputs), tuple(factors))
     return SharedJoinOfQuery(join, inputs, tuple(factor for factor in tree.factors if factor not in compared))
+
+
+def _compared(tree: InnerJoin) -> list[JoinCompare]:
+    """The comparisons of columns of different inputs."""
+    return [
+        factor for factor in tree.factors if isinstance(factor, JoinCompare) and factor.left.input != factor.right.input
+    ]
 
 
 def _order(relation: JoinedRelation) -> tuple[bool, int, str]:

@@ -72,15 +72,12 @@ class ClosedInputs:
     def closes(self, number: int, columns: Mapping[str, pa.Array]) -> Flags:
         """Which tuples of an input with these columns can no longer arrive."""
         state = self.punctuated.state_of(self.snapshot, number)
-        mark, rules, schema = self.marks[state.stream.id], state.stream.rules, state.stream.schema
+        mark, schema = self.marks[state.stream.id], state.stream.schema
         if mark.punctuations:
             closed: Flags = self.punctuated.histories.of(state).closes(columns, mark.punctuations)
         else:
             closed = np.zeros(len(next(iter(columns.values()))), np.bool_)
-        if rules.unique and set(rules.unique) <= columns.keys():
-            stem = self.stem(number, (0, mark.next_id))
-            keys, _ = self.punctuated.rows_by_value(stem, number, {name: columns[name] for name in rules.unique})
-            closed[keys] = True
+        closed |= self._have_unique_key(number, columns)
         # The column of an abstract clock has numbers, not instants.
         if schema.time is not None and schema.time in columns and not schema.has_abstract_clock:
             bound = self.earliest_time(number)
@@ -88,6 +85,25 @@ class ClosedInputs:
                 times = columns[schema.time].cast(pa.int64())
                 closed |= np.asarray(pc.fill_null(pc.less(times, bound), False))
         return closed
+
+    def closes_value(self, number: int, columns: Mapping[str, pa.Array]) -> Flags:
+        """Which tuples of an input can no longer arrive because of a punctuation without ranges, or a unique key."""
+        state = self.punctuated.state_of(self.snapshot, number)
+        closed = self._have_unique_key(number, columns)
+        punctuations = self.marks[state.stream.id].punctuations
+        if punctuations:
+            closed |= self.punctuated.histories.of(state).closes_value(columns, punctuations)
+        return closed
+
+    def _have_unique_key(self, number: int, columns: Mapping[str, pa.Array]) -> Flags:
+        """Which tuples have the unique key of a tuple of the input that was read."""
+        state = self.punctuated.state_of(self.snapshot, number)
+        flags, unique = np.zeros(len(next(iter(columns.values()))), np.bool_), state.stream.rules.unique
+        if unique and set(unique) <= columns.keys():
+            stem = self.stem(number, (0, self.marks[state.stream.id].next_id))
+            keys, _ = self.punctuated.rows_by_value(stem, number, {name: columns[name] for name in unique})
+            flags[keys] = True
+        return flags
 
     def closed_within(self, number: int, name: str, interval: CodeRange) -> list[ValueList | CodeRange]:
         """What is closed in an input of a range of one of its columns."""

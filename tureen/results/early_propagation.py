@@ -12,7 +12,7 @@ either, a tuple may be late, and nothing is exhausted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +33,8 @@ class Exhaustion:
     punctuated: PunctuatedJoin
     reach: Sequence[int | None]
     """For each input, how long before the latest tuple its tuples may be, in microseconds; None without a limit."""
-    has_hidden: bool = False
-    """Whether only the existence of a row counts for some of the inputs."""
+    hidden: Set[int] = frozenset()
+    """The inputs of which only the existence of a row counts."""
 
     def horizon(self, number: int, closed: ClosedInputs) -> int | None:
         """The time before which tuples of an input have left their window for good; None if there is none."""
@@ -56,6 +56,16 @@ class Exhaustion:
         reach = self.reach[number]
         return min(known) - reach if reach is not None and len(known) == len(horizons) else None
 
+    def reported_classes(self, number: int) -> dict[str, int]:
+        """The columns of an input whose value every row has that its tuples were joined with, and their classes."""
+        classes = self.punctuated.classes
+        visible = {field.input for field in classes.class_of} - self.hidden
+        return {
+            column: of_class
+            for column, of_class in classes.columns_of(number).items()
+            if any(field.input in visible for field in classes.members[of_class])
+        }
+
     def exhausted(self, number: int, values: Mapping[int, pa.Array], closed: ClosedInputs) -> Flags:
         """Which values of equality classes are exhausted in an input."""
         columns = self.columns(number, values)
@@ -74,6 +84,26 @@ class Exhaustion:
             in_window = left[stem.times_at(right) >= horizon]
             exhausted[candidates[in_window]] = False
         return exhausted
+
+    def propagated_early(self, number: int, values: Mapping[int, pa.Array], closed: ClosedInputs) -> Flags:
+        """Of values of equality classes, those of which a punctuation was propagated because they are exhausted.
+
+        That happens when the last tuple with a value leaves the window, or with a later punctuation of the value. It
+        may not have happened to values without tuples, or within a range.
+        """
+        early = self.exhausted(number, values, closed)
+        columns = self.columns(number, values)
+        if early.any():
+            early &= closed.closes_value(number, columns)
+        candidates = np.flatnonzero(early)
+        if len(candidates):
+            stream_id = self.punctuated.join.relations[number].stream_id
+            assert stream_id is not None
+            stem = closed.stem(number, (0, closed.marks[stream_id].next_id))
+            taken = {name: column.take(pa.array(candidates)) for name, column in columns.items()}
+            occurring, _ = self.punctuated.rows_by_value(stem, number, taken)
+            early[np.delete(candidates, occurring)] = False
+        return early
 
     def columns(self, number: int, values: Mapping[int, pa.Array]) -> dict[str, pa.Array]:
         """The columns of an input that values of equality classes determine."""

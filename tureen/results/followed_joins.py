@@ -23,7 +23,13 @@ from tureen.joining.joined_block import JoinedBlock
 from tureen.joining.plan_inputs import have_part_in_common
 from tureen.joining.plan_report import PLAN_COUNTS, describe_plan, plan_counts
 from tureen.joining.planned_join import PlannedJoin
-from tureen.joining.shared_join import JoinedRelation, SharedJoin, SharedJoinOfQuery, shared_join_of
+from tureen.joining.shared_join import (
+    JoinedRelation,
+    SharedJoin,
+    SharedJoinOfQuery,
+    compared_join_of,
+    shared_join_of,
+)
 from tureen.plan_hint import PlanHint
 from tureen.position import Mark, Position
 from tureen.pot.registered import Registered
@@ -213,12 +219,14 @@ class FollowedJoins:
         return punctuated_rows
 
     def exhaustion(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> Exhaustion | None:
-        """Which tuples of a query's join have left its windows for good; None for other joins than `add` shares."""
+        """Which tuples of a query's join have left its windows for good; None if it has no changes."""
         flat = _flat_join(ready)
-        shared = None if flat is None else shared_join(registered, ready, flat)
-        if flat is None or shared is None:
+        relations = _relations(registered, ready)
+        compared = None if flat is None or relations is None else compared_join_of(flat.join, relations)
+        if flat is None or compared is None or not compared.join.streams:
             return None
-        return replace(self._exhaustion(shared, snapshot, ready), has_hidden=flat.has_hidden)
+        hidden = frozenset(index for index, number in enumerate(compared.inputs) if number not in flat.visible)
+        return replace(self._exhaustion(compared, snapshot, ready), hidden=hidden)
 
     def _exhaustion(self, shared: SharedJoinOfQuery, snapshot: Snapshot, ready: ReadyJoin) -> Exhaustion:
         punctuated = self.punctuated(shared.join, _schemas(shared.join, snapshot))
@@ -292,13 +300,18 @@ def _flat_join(ready: ReadyJoin) -> FlatJoin | None:
 
 def shared_join(registered: Registered, ready: ReadyJoin, flat: FlatJoin) -> SharedJoinOfQuery | None:
     """The join of a query that an operator can compute for several queries; None if there is none."""
-    if len(registered.inputs) != len(ready.inputs):
-        return None
-    relations = [JoinedRelation(leaf.stream_id, leaf.table_id) for leaf in registered.inputs]
-    shared = shared_join_of(flat.join, relations)
+    relations = _relations(registered, ready)
+    shared = None if relations is None else shared_join_of(flat.join, relations)
     if shared is None or not shared.join.streams or any(isinstance(factor, JoinCompare) for factor in shared.rest):
         return None
     return shared
+
+
+def _relations(registered: Registered, ready: ReadyJoin) -> list[JoinedRelation] | None:
+    """The relation of each input; None if one of them is a query."""
+    if len(registered.inputs) != len(ready.inputs):
+        return None
+    return [JoinedRelation(leaf.stream_id, leaf.table_id) for leaf in registered.inputs]
 
 
 def _schemas(join: SharedJoin, snapshot: Snapshot) -> list[pa.Schema]:

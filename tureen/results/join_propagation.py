@@ -164,8 +164,7 @@ class _InputStep:
         values = {self._keys[name]: column for name, column in columns.items()}
         holds = self._exhaustion.closed_by_others(self._number, values, self._closed)
         for other in self._others if holds.any() else ():
-            # Those were propagated early.
-            holds &= ~self._exhaustion.exhausted(other, values, self._at_first)
+            holds &= ~self._exhaustion.propagated_early(other, values, self._at_first)
         if not holds.all():
             holds |= self._exhaustion.exhausted(self._number, values, self._closed)
         if len(closings[0].parts) == len(closings[0].keys) and holds.any():

@@ -5,8 +5,9 @@
 * Of a join: those, and the tuples that a later one can be joined with. These are all except the ones that punctuations
   exclude (`tureen.joining.purging`), and those that have left their window for every time that a later tuple can have
   (`tureen.results.early_propagation`).
-* Of a join with inputs of which only the existence of a row counts: those, and the tuples that tell whether a row with
-  a tuple that a later one can be joined with was reported before.
+* Of a join with hidden inputs, of which only the existence of a row counts: those, and the tuples of hidden inputs that
+  tell whether a row was reported before. Such a tuple is needed until all tuples that it can have been joined with have
+  left their windows, or until all streams have closed the values that it has in common with the rows.
 * Of EMIT FINAL: those, and the tuples of groups that are not final.
 
 Of other queries, all tuples. What is not needed at a position is not needed at a later one either.
@@ -18,6 +19,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from tureen.joining.join_input import Flags, Numbers
 from tureen.joining.purging import PurgeRule
 from tureen.joining.stem import Ids, Stem
 from tureen.position import Mark, Position
@@ -26,13 +30,13 @@ from tureen.results.closed_inputs import ClosedInputs
 from tureen.results.closed_steps import is_step_progress, last_step_of
 from tureen.results.early_propagation import Exhaustion
 from tureen.results.final_groups import FinalGroups
-from tureen.results.flat_join import flat_join
 from tureen.results.followed_groups import PreparedGroups
 from tureen.results.followed_joins import FollowedJoins
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.needed_groups import JoinedGroups
 from tureen.results.open_groups import OpenGroups, ReadTo
 from tureen.results.stem_input import StreamStem, TableStem
+from tureen.stems.key_index import valid_flags
 
 BLOCK_TUPLES = 1 << 16
 """The number of tuples that are examined at once."""
@@ -72,9 +76,6 @@ def _later_needs(
         if not finals.knows(moment.marks):
             return _everything
         if isinstance(ready, ReadyJoin):
-            flat = flat_join(ready.query.source)
-            if flat is None or flat.has_hidden or ready.query.steps is not None:
-                return _everything
             return JoinedGroups(finals, moment, stream_id).have_open
         return lambda ids, _: OpenGroups(ready.query).has_open(answers, prepared, ids, moment)
     if not isinstance(ready, ReadyJoin):
@@ -109,21 +110,45 @@ class JoinPartners:
         return any(self._are_needed(number, ids, max_time) for number in join.inputs_of(self.stream_id))
 
     def _are_needed(self, number: int, ids: Ids, max_time: int) -> bool:
-        if self.exhaustion.has_hidden:
-            # Also tuples that no later one is joined with tell whether a row was reported.
-            settled = self.exhaustion.settled_before(number, self._closed)
-            return settled is None or max_time >= settled
-        horizon = self.exhaustion.horizon(number, self._closed)
+        horizon = self._horizon(number)
         if horizon is not None and max_time < horizon:
             return False
-        stem, punctuated = self._stems[number], self.exhaustion.punctuated
+        stem = self._stems[number]
         assert isinstance(stem, StreamStem)
-        rows = stem.rows_between(ids)
+        rows = self._joinable(number, stem, stem.rows_between(ids))
         if horizon is not None:
             rows = rows[stem.times_at(rows) >= horizon]
-        rule = PurgeRule(punctuated.join, punctuated.classes, self._stems, self._closed.closes)
+        is_settled = self._settled if number in self.exhaustion.hidden else self._rule.dead
         blocks = (rows[begin : begin + BLOCK_TUPLES] for begin in range(0, len(rows), BLOCK_TUPLES))
-        return not all(rule.dead(number, block).all() for block in blocks)
+        return not all(is_settled(number, block).all() for block in blocks)
+
+    def _joinable(self, number: int, stem: StreamStem, rows: Numbers) -> Numbers:
+        """The tuples that may be joined: NULL equals nothing."""
+        names = list(self.exhaustion.punctuated.classes.columns_of(number))
+        valid = [valid_flags(column) for column in stem.columns_at(names, rows)]
+        return rows[np.logical_and.reduce(valid)] if valid else rows
+
+    def _horizon(self, number: int) -> int | None:
+        """The time before which no tuple of an input is needed."""
+        if number in self.exhaustion.hidden:
+            # Also tuples that no later one is joined with tell whether a row was reported.
+            return self.exhaustion.settled_before(number, self._closed)
+        return self.exhaustion.horizon(number, self._closed)
+
+    def _settled(self, number: int, rows: Numbers) -> Flags:
+        """Which tuples of a hidden input were joined only with rows that no later tuple is joined with."""
+        classes, stem = self.exhaustion.reported_classes(number), self._stems[number]
+        values = dict(zip(classes.values(), stem.columns_at(list(classes), rows), strict=True))
+        settled = np.ones(len(rows), np.bool_)
+        for each in self.exhaustion.punctuated.stream_inputs():
+            columns = self.exhaustion.columns(each, values)
+            settled &= self._closed.closes(each, columns) if columns else False
+        return settled
+
+    @cached_property
+    def _rule(self) -> PurgeRule:
+        punctuated = self.exhaustion.punctuated
+        return PurgeRule(punctuated.join, punctuated.classes, self._stems, self._closed.closes)
 
     @cached_property
     def _closed(self) -> ClosedInputs:
