@@ -8,7 +8,7 @@ ten. The time between two tuples is Poisson distributed with a mean of 10 millis
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,8 @@ class StreamSpec:
     order: str | None = "asc"
     segment: int = 100
     matches: int = 40
-    irrelevant: bool = False
-    """Whether punctuations are about values that no tuple has."""
+    irrelevant: Literal["outside", "between"] | None = None
+    """Punctuations are about values that no tuple has: less than all values of tuples, or between them."""
     values: int = 15_000
     """The number of uniform values."""
     rate: int = 100
@@ -93,13 +93,25 @@ def generate(spec: StreamSpec, seconds: int, seed: int) -> GeneratedStream:
         values.append(np.where(matching, order[number], later))
         size += length
         places.append(size)
-        closed.append(-1 - number if spec.irrelevant else order[number])
+        closed.append(order[number])
         if size >= count:
             break
     within = [place <= count for place in places]
     return GeneratedStream(
-        np.concatenate(values)[:count].astype(np.int64),
+        _spread(spec, np.concatenate(values)[:count].astype(np.int64)),
         times,
         np.array(places)[within],
-        np.array(closed)[within].astype(np.int64),
+        _closed(spec, np.array(closed)[within].astype(np.int64)),
     )
+
+
+def _spread(spec: StreamSpec, values: Numbers) -> Numbers:
+    """The values of tuples: even numbers, if punctuations are about values between them."""
+    return 2 * values if spec.irrelevant == "between" else values
+
+
+def _closed(spec: StreamSpec, values: Numbers) -> Numbers:
+    """The values of punctuations, given those of the tuples that they are about in a stream with relevant ones."""
+    if spec.irrelevant is None:
+        return values
+    return 2 * values + 1 if spec.irrelevant == "between" else -1 - values

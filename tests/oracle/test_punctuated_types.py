@@ -28,7 +28,7 @@ from tureen.position import BEGINNING, Position
 from tureen.punctuation import Punctuation, Range
 from tureen.results import join_purging
 from tureen.results.invoke import Invoker
-from tureen.soup.feed import QueryChanges
+from tureen.soup.change_batches import QueryChanges
 from tureen.testing.manual_engine import ManualEngine
 from tureen.testing.punctuations import matches
 

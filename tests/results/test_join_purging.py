@@ -28,7 +28,7 @@ from tureen.pipeline import arrival, upkeep
 from tureen.plan_hint import NO_HINT, PlanHint
 from tureen.position import BEGINNING, Position
 from tureen.punctuation import Punctuation, Range
-from tureen.results import join_operator, join_purging
+from tureen.results import join_operator, join_purging, stem_input
 from tureen.results.answer import Change
 from tureen.results.followed_joins import JoinFollower
 from tureen.soup.change_batches import QueryChanges
@@ -296,6 +296,7 @@ def run_script(
         patch.setattr(join_operator, "BLOCK_TUPLES", 5)
         draw = random.Random(seed)
         patch.setattr(join_purging, "LAZY_SHARE", draw.choice([1, 2, 1_000]))
+        patch.setattr(stem_input, "GROUPED_ROWS", draw.choice([0, 4]))
         script = _Script(Path(folder), draw, setting)
         if is_followed:
             for reader, _ in script.readers:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tureen.position import BEGINNING, Position
 from tureen.punctuation import Punctuation, Range
-from tureen.soup.feed import QueryChanges
+from tureen.soup.change_batches import QueryChanges
 from tureen.testing.manual_engine import ManualEngine
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)

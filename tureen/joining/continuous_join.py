@@ -252,8 +252,14 @@ class ContinuousJoin:
     ) -> tuple[Numbers, Numbers]:
         """The pairs that some consumer's windows can contain, by the time of the new tuple."""
         reach = self.consumers.reach(number)
-        times = None if reach is None else stem.times_at(right)
-        if reach is None or times is None or flow.times is None:
+        if reach is None or flow.times is None or not len(left):
+            return left, right
+        least = stem.least_time()
+        if least is not None and least >= int(flow.times.max()) - reach:
+            # All tuples of the state are within the windows: the smaller it is, the more often.
+            return left, right
+        times = stem.times_at(right)
+        if times is None:
             return left, right
         kept = times >= flow.times[left] - reach
         return left[kept], right[kept]

@@ -26,6 +26,9 @@ class Stem(JoinInput, Protocol):
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
         """See `JoinInput.probe`."""
 
+    def least_time(self) -> int | None:
+        """A time before which `probe` finds no tuple; None if there is none."""
+
     def rows_of(self, ids: Numbers) -> Numbers:
         """The numbers of the rows with these ids; -1 where there is none."""
 

@@ -75,8 +75,24 @@ class TupleIdSet:
             elif flags is None:
                 total += high - low
             elif flags is not _NOTHING:
-                total += int(flags[low:high].sum())
+                total += int(np.count_nonzero(flags[low:high]))
         return total
+
+    def first_absent(self, first: int) -> int:
+        """The least id from `first` on that is not in the set.
+
+        >>> ids = TupleIdSet()
+        >>> ids.add(np.array([2, 3, 5])), [ids.first_absent(first) for first in (0, 2, 5)]
+        (3, [0, 4, 6])
+        """
+        while True:
+            chunk, low = first >> _SHIFT, first & (_SIZE - 1)
+            flags = self._chunks.get(chunk, _NOTHING)
+            if flags is _NOTHING:
+                return first
+            if flags is not None and not flags[low:].all():
+                return first + int(np.argmin(flags[low:]))
+            first = (chunk + 1) << _SHIFT
 
 
 def _by_chunk(ids: Numbers) -> list[tuple[int, Flags]]:

@@ -13,7 +13,7 @@ that punctuations about values that no tuple has cost little.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -29,10 +29,11 @@ from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import Numbers
 from tureen.joining.join_state import EMPTY, InputState
 from tureen.joining.joined_rows import JoinedRows
-from tureen.joining.key_columns import key_equalities
+from tureen.joining.key_columns import key_columns, key_equalities
 from tureen.joining.key_probes import comparisons_between, probed_pairs
 from tureen.joining.purging import PURGE_LIMITS, PurgeRule
 from tureen.joining.stem import Ids, Stem
+from tureen.keys import KeyColumns
 from tureen.position import Mark
 from tureen.pot.catalog import Catalog
 from tureen.results.closed_inputs import ClosedInputs, PunctuatedJoin
@@ -40,6 +41,7 @@ from tureen.results.early_propagation import Exhaustion, value_parts
 from tureen.results.stem_input import StreamStem, TableStem
 from tureen.results.stream_state import Snapshot
 from tureen.results.unread_places import unread_block, unread_places
+from tureen.stems.key_index import HASHED
 
 SCANNED_TUPLES = 4_096
 """The number of old tuples that are compared with what is closed at each step, plus four for each new tuple."""
@@ -240,13 +242,34 @@ class _PurgeMoment:
         return rows[~dead.contains(stem.ids_at(rows))] if len(dead) else rows
 
     def remove_new(self, number: int, ids: Ids) -> tuple[int, Numbers]:
-        """Leave out new tuples that are dead; returns the number of new tuples, and the rows of the dead ones."""
+        """Leave out new tuples that are dead; returns how many tuples are new, and rows with the keys of dead ones."""
         if ids[1] <= ids[0]:
             return 0, EMPTY
-        rows = self.rows_between(number, ids)
-        dead = rows[self._rule.dead(number, rows)]
-        self._inputs[number].discard(self._stems[number].ids_at(dead))
-        return len(rows), dead
+        stem, columns = self._stems[number], self._key_columns(number)
+        assert isinstance(stem, StreamStem)
+        groups, others = ([], self.rows_between(number, ids)) if columns is None else stem.key_groups(columns, ids)
+        # The rule depends on the key alone, so that each key is compared once.
+        firsts = [group.first_rows() for group in groups]
+        rows = np.concatenate([others, *firsts])
+        dead, begin = self._rule.dead(number, rows), len(others)
+        dead_ids = [stem.ids_at(others[dead[:begin]])]
+        for group in groups:
+            dead_ids.append(group.ids_of(dead[begin : begin + len(group)], ids))
+            begin += len(group)
+        self._inputs[number].discard(np.concatenate(dead_ids))
+        return ids[1] - ids[0], rows[dead]
+
+    def _key_columns(self, number: int) -> KeyColumns | None:
+        """The columns whose values tell whether a tuple of an input is dead; None if there are none."""
+        if len(self._stems) > 2 or self._join.relations[1 - number].stream_id is None:
+            return None
+        columns = key_columns(
+            key_equalities(comparisons_between(self._join.factors, {1 - number}, number), number), number
+        )
+        shared = self._classes.shared_columns(1 - number, [number]).values()
+        # Different texts or decimals may have the same key.
+        exact = {column for column in columns if column[1] not in HASHED}
+        return columns if {(field.column, self._classes.domains[field]) for field in shared} <= exact else None
 
     def remove(self, number: int, rows: Numbers) -> Numbers:
         """Remove tuples that are dead from the state; returns their rows."""
@@ -266,11 +289,7 @@ class _PurgeMoment:
                 # Ranges have no index.
                 state = self._punctuated.state_of(self._closed.snapshot, other)
                 self._inputs[other].scan_again(self._closed.marks[state.stream.id].next_id)
-        matched: dict[int, list[Numbers]] = {}
-        for columns in values:
-            for other, rows in self._probed(stream, columns):
-                matched.setdefault(other, []).append(rows)
-        return {other: np.unique(np.concatenate(rows)) for other, rows in matched.items()}
+        return _distinct(each for columns in values for each in self._probed(stream, columns))
 
     def matched_by_keys(self, stream: int, ids: Ids) -> dict[int, Numbers]:
         """The tuples of other inputs that have the unique key of a new tuple of a stream."""
@@ -278,10 +297,7 @@ class _PurgeMoment:
         stem = self._stems[self._join.inputs_of(stream)[0]]
         assert isinstance(stem, StreamStem)
         columns = stem.columns_at(unique, stem.rows_between(ids))
-        matched: dict[int, list[Numbers]] = {}
-        for other, rows in self._probed(stream, dict(zip(unique, columns, strict=True))):
-            matched.setdefault(other, []).append(rows)
-        return {other: np.unique(np.concatenate(rows)) for other, rows in matched.items()}
+        return _distinct(self._probed(stream, dict(zip(unique, columns, strict=True))))
 
     def _partners(self, stream: int, names: Collection[str]) -> Iterator[tuple[int, Mapping[str, Field]]]:
         """The inputs whose tuples determine these columns of an input that reads the stream, and by which columns."""
@@ -296,7 +312,7 @@ class _PurgeMoment:
         for other, fields in self._partners(stream, columns):
             values = {field.column: columns[name] for name, field in fields.items()}
             _, rows = self._punctuated.rows_by_value(self._matchable[other], other, values)
-            yield other, np.unique(rows)
+            yield other, rows
 
     def spread(self, matched: Mapping[int, Numbers]) -> None:
         """Apply the rule to tuples, then to those that can be combined with them, as long as tuples leave the state."""
@@ -328,3 +344,11 @@ class _PurgeMoment:
                     )
                     combined.setdefault(other, []).append(pairs.right)
         return {other: np.unique(np.concatenate(rows)) for other, rows in combined.items()}
+
+
+def _distinct(matched: Iterable[tuple[int, Numbers]]) -> dict[int, Numbers]:
+    """The rows of each input."""
+    of_inputs: dict[int, list[Numbers]] = {}
+    for number, rows in matched:
+        of_inputs.setdefault(number, []).append(rows)
+    return {number: np.unique(np.concatenate(rows)) for number, rows in of_inputs.items()}

@@ -130,6 +130,8 @@ class PendingRows:
     """Of the records with punctuations or rejected rows, in order."""
     home_time: int | None = None
     """Of a replica: the highest time at the home of its stream, as far as its records tell it."""
+    _counted: tuple[int, int] = (0, 0)
+    """The number of sections whose punctuations were counted before, and the number of these."""
     _continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
     def rows_after(self, offset: int) -> int:
@@ -190,12 +192,15 @@ class PendingRows:
                 if record_end in with_sections
             ]
             pieces = _combined([*pieces, piece]) if len(piece.tuples) else pieces
-        return PendingRows(self.start, end, pieces, damaged, tuple(sections), known_time)
+        # Counting decodes sections, which most readers do not need.
+        counted = (len(self.sections), self.punctuation_count) if "punctuation_count" in vars(self) else self._counted
+        return PendingRows(self.start, end, pieces, damaged, tuple(sections), known_time, counted)
 
     @cached_property
     def punctuation_count(self) -> int:
         """The number of pending punctuations."""
-        return sum(len(section.punctuations) for section in self.sections)
+        sections, count = self._counted
+        return count + sum(len(section.punctuations) for section in self.sections[sections:])
 
     def punctuations(self, skipped: int) -> list[tuple[int, dict[str, Any]]]:
         """The pending punctuations as they are stored, in order, without some of the first ones.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,10 @@ from tureen.results.key_indexes import KeyIndexes
 from tureen.results.placed_tuples import PlacedTuples
 from tureen.results.segment import Segment
 from tureen.results.stream_state import StreamState
-from tureen.stems.key_index import ProbeKeys
+from tureen.stems.key_index import KeyIndex, ProbeKeys
+
+GROUPED_ROWS = 4
+"""The number of rows for each key from which on rows are examined by key."""
 
 
 class _Part(NamedTuple):
@@ -28,6 +32,27 @@ class _Part(NamedTuple):
     end: int
     has_purged: bool
     """Whether there are purged tuples in it that are to be left out."""
+
+
+@dataclass(frozen=True)
+class KeyGroups:
+    """The rows of a segment with equal keys, one group after the other."""
+
+    part: _Part
+    index: KeyIndex
+
+    def __len__(self) -> int:
+        """The number of groups."""
+        return len(self.index.starts) - 1
+
+    def first_rows(self) -> Numbers:
+        """A row of each group."""
+        return self.part.first + self.index.rows[self.index.starts[:-1]].astype(np.int64)
+
+    def ids_of(self, chosen: Flags, interval: Ids) -> Numbers:
+        """The tuple ids of some groups that lie in an interval."""
+        ids = self.part.segment.ids_at(self.index.rows[np.repeat(chosen, np.diff(self.index.starts))].astype(np.int64))
+        return ids[(ids >= interval[0]) & (ids < interval[1])]
 
 
 class StreamStem:
@@ -107,6 +132,17 @@ class StreamStem:
             rows.append(part.first + low + np.flatnonzero((ids >= self._ids[0]) & (ids < self._ids[1])))
         return np.concatenate(rows)
 
+    def least_time(self) -> int | None:
+        """A time before which no tuple in it is that is not purged."""
+        times = []
+        for part in self._parts:
+            segment, first = part.segment, part.segment.first_id
+            if self._purged is not None and segment.run().in_order:
+                first = self._purged.first_absent(first)
+            row = first - segment.first_id
+            times.append(segment.min_time if row == 0 else int(segment.times(row, row + 1)[0]))
+        return min(times, default=None)
+
     def rows_of(self, ids: Numbers) -> Numbers:
         """The rows with some ids; -1 where there is none."""
         rows = np.full(len(ids), -1)
@@ -138,6 +174,24 @@ class StreamStem:
                 probing.append(keys_at)
                 rows.append(part.first + positions)
         return _in_order_of_keys(np.concatenate(probing), np.concatenate(rows), parts=len(rows) - 1)
+
+    def key_groups(self, columns: KeyColumns, interval: Ids) -> tuple[list[KeyGroups], Numbers]:
+        """The rows with ids in an interval: by key where an index tells that keys repeat, and all others.
+
+        Groups may have rows outside of the interval, and do not have those whose key has a NULL.
+        """
+        groups, others = [], [_NONE]
+        for part in self._parts:
+            first, end = max(interval[0], part.segment.first_id), min(interval[1], part.end)
+            if end <= first:
+                continue
+            if self._indexes.is_ready(part.segment, columns):
+                of_part = KeyGroups(part, self._indexes.of_segment(part.segment, columns))
+                if GROUPED_ROWS * len(of_part) <= end - first:
+                    groups.append(of_part)
+                    continue
+            others.append(part.first + part.segment.positions_between(first, end))
+        return groups, np.concatenate(others)
 
     def column(self, name: str) -> pa.Array:
         """A column of all rows."""
@@ -194,6 +248,9 @@ class TableStem(TableInput):
     def rows_within(self) -> Numbers:
         """All rows."""
         return np.arange(len(self))
+
+    def least_time(self) -> None:
+        """None: rows have no time."""
 
     def rows_of(self, ids: Numbers) -> Numbers:
         """The rows with some ids, which are their numbers."""
