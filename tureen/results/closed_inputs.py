@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -158,8 +158,3 @@ def _latest_time(state: StreamState, end_id: int, indexes: KeyIndexes) -> int | 
             rows = stem.rows_within()
             times += [int(stem.times_at(rows).max())] if len(rows) else []
     return max(times, default=None)
-
-
-def columns_by_row(arrays: Sequence[Mapping[str, pa.Array]]) -> dict[str, pa.Array]:
-    """Several sets of the same columns, one after the other."""
-    return {name: pa.concat_arrays([columns[name] for columns in arrays]) for name in arrays[0]}

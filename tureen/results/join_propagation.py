@@ -12,20 +12,22 @@ the operator started. So a reader can stop in the middle of them: they are compu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tureen.closed.closed_ranges import difference
-from tureen.closed.pattern import CodeRange, Pattern, ValueList
-from tureen.closed.pattern_values import value_arrays
+from tureen.closed.closed_set import MAX_COMBINATIONS
+from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList
+from tureen.closed.pattern_values import array_of_codes, value_arrays
 from tureen.join import Field
 from tureen.joining.shared_join import SharedJoinOfQuery
 from tureen.position import Mark
 from tureen.pot.catalog import Catalog
-from tureen.results.closed_inputs import ClosedInputs, PunctuatedJoin, columns_by_row
+from tureen.results.closed_inputs import ClosedInputs, PunctuatedJoin
 from tureen.results.early_propagation import Exhaustion, value_parts
 from tureen.results.output_patterns import InputPart, OutputPatterns, Part
 from tureen.results.stream_state import Snapshot
@@ -39,10 +41,8 @@ class _Closing(NamedTuple):
     parts: Mapping[str, Part]
     keys: tuple[str, ...]
     """The columns that equalities compare with other inputs."""
-    values: Mapping[str, pa.Array]
-    """For each of these, its values in all combinations."""
-    codes: Sequence[tuple[int | str, ...]]
-    """The same as codes, combination by combination."""
+    codes: Sequence[tuple[Code, ...]]
+    """The codes of these, combination by combination."""
 
 
 class JoinPropagation:
@@ -152,15 +152,18 @@ class _InputStep:
     def _closing(self, parts: Mapping[str, Part]) -> _Closing | None:
         """A pattern by its values in keys; None if it has none, or a range."""
         keys = {name: part for name, part in parts.items() if name in self._keys}
-        values = value_arrays(Pattern(tuple(keys.items())), self._types) if keys else None
-        if values is None:
-            return None
         lists = [part.codes for part in keys.values() if isinstance(part, ValueList)]
-        return _Closing(parts, tuple(keys), values, list(product(*lists)))
+        if not keys or len(lists) < len(keys) or prod(map(len, lists)) > MAX_COMBINATIONS:
+            return None
+        return _Closing(parts, tuple(keys), list(product(*lists)))
 
     def _of_values(self, closings: Sequence[_Closing]) -> Iterator[Mapping[str, Part]]:
         """What patterns with values in the same keys lead to."""
-        columns = columns_by_row([closing.values for closing in closings])
+        combined = zip(*chain.from_iterable(closing.codes for closing in closings), strict=True)
+        columns = {
+            name: array_of_codes(self._types[name], codes)
+            for name, codes in zip(closings[0].keys, combined, strict=True)
+        }
         values = {self._keys[name]: column for name, column in columns.items()}
         holds = self._exhaustion.closed_by_others(self._number, values, self._closed)
         for other in self._others if holds.any() else ():
@@ -170,6 +173,8 @@ class _InputStep:
         if len(closings[0].parts) == len(closings[0].keys) and holds.any():
             # Closed before: it was propagated, or will be with a punctuation of another input.
             holds &= ~self._at_first.closes(self._number, columns)
+        if not holds.any():
+            return
         begin = 0
         for closing in closings:
             held = holds[begin : begin + len(closing.codes)]

@@ -19,26 +19,34 @@ from tureen.results.stream_state import StreamState
 class UnreadPlaces:
     """The punctuations of a stream from a number on, up to the end of what is read."""
 
-    first: int
-    """The number of the first one; they are numbered consecutively."""
-    places: Sequence[PunctuationPlace]
+    stored: StoredPlaces
     is_punctuated: bool = True
+
+    @property
+    def first(self) -> int:
+        """The number of the first one; they are numbered consecutively."""
+        return self.stored.first
 
     @property
     def end(self) -> int | None:
         """The number after the last one; None for a stream that never had punctuations."""
-        return self.first + len(self.places) if self.is_punctuated else None
+        return self.first + len(self.stored.places) if self.is_punctuated else None
+
+    @cached_property
+    def places(self) -> Sequence[PunctuationPlace]:
+        """The punctuations; most readers need only their number."""
+        return self.stored.decoded()
 
     @cached_property
     def _next_ids(self) -> list[int]:
-        return [place.next_id for place in self.places]
+        return [next_id for next_id, _ in self.stored.places]
 
     def number_after(self, tuple_id: int) -> int | None:
         """The number of the first one that stands after a tuple."""
         return self.first + bisect_right(self._next_ids, tuple_id) if self.is_punctuated else None
 
 
-_NEVER_PUNCTUATED = UnreadPlaces(0, (), is_punctuated=False)
+_NEVER_PUNCTUATED = UnreadPlaces(StoredPlaces(0, []), is_punctuated=False)
 
 
 def unread_places(catalog: Catalog, state: StreamState, mark: Mark, end_id: int) -> UnreadPlaces:
@@ -52,13 +60,13 @@ def unread_places(catalog: Catalog, state: StreamState, mark: Mark, end_id: int)
     # A copy of a pot that was in use may lack the last ones.
     number = None if mark.punctuations is None else min(mark.punctuations, count)
     if number == count:
-        return UnreadPlaces(count, ())
+        return UnreadPlaces(StoredPlaces(count, []))
     known = state.punctuations(catalog, 0 if number is None else number)
     if number is None:
         number = known.first + bisect_left(known.places, mark.next_id, key=itemgetter(0))
         known = known.from_number(number)
     first = known.first if known.places else count
-    return UnreadPlaces(first, _before(known, end_id).decoded())
+    return UnreadPlaces(StoredPlaces(first, _before(known, end_id).places))
 
 
 def unread_block(catalog: Catalog, state: StreamState, number: int, end_id: int) -> PatternBlock:
@@ -79,4 +87,4 @@ def _before(known: StoredPlaces, end_id: int) -> StoredPlaces:
 def end_places(state: StreamState) -> UnreadPlaces:
     """No punctuations, at the end of a stream."""
     count = state.punctuation_end
-    return UnreadPlaces(count, ()) if count else _NEVER_PUNCTUATED
+    return UnreadPlaces(StoredPlaces(count, [])) if count else _NEVER_PUNCTUATED
