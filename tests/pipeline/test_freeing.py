@@ -226,15 +226,66 @@ def test_derived_semijoins_need_what_rows_were_reported_for(tmp_path: Path, cloc
     soup.close()
 
 
-def test_derived_semijoins_without_windows_need_everything(soup: ManualEngine) -> None:
+def test_derived_semijoins_need_partners_until_all_streams_close_them(tmp_path: Path, clock: ManualClock) -> None:
+    soup = ManualEngine(tmp_path / "exists", clock)
     needed_streams(soup, "a", "b")
     soup.derive_stream("d", "SELECT a.k, a.ts FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)")
     push(soup, "a", row(1, 1), Punctuation(k=1))
     push(soup, "b", row(1, 1))
     soup.derive()
     push(soup, "b", row(1, 2))
+    push(soup, "b", row(2, 2), Punctuation(k=2))
     derive_all(soup)
+    # A tuple of b can still be joined with that of a, and its partners tell that the row was reported.
     assert soup.free() == 0
+    soup.close()
+    soup = ManualEngine(tmp_path / "exists", clock)
+    push(soup, "b", row(1, 3), Punctuation(k=1))
+    derive_all(soup)
+    assert [each["k"] for each in soup.invoker.answer_once("SELECT k FROM d")] == [1]
+    # All but the run of b with 2, which a has not closed.
+    assert soup.free() == 4
+    push(soup, "a", row(2, 4), Punctuation(k=2))
+    derive_all(soup)
+    assert [each["k"] for each in soup.invoker.answer_once("SELECT k FROM d")] == [1, 2]
+    assert soup.free() == 2
+    soup.close()
+
+
+def test_freed_tuples_that_were_purged_do_not_hide_others(soup: ManualEngine) -> None:
+    needed_streams(soup, "a", "b")
+    soup.derive_stream("d", "SELECT a.k, a.ts FROM a JOIN b ON a.k = b.k")
+    push(soup, "a", row(1, 1), Punctuation(k=1))
+    push(soup, "b", row(2, 2))
+    push(soup, "b", row(1, 3))
+    derive_all(soup)
+    assert soup.free() == 1
+    push(soup, "a", row(2, 4))
+    derive_all(soup)
+    assert [each["k"] for each in soup.invoker.answer_once("SELECT k FROM d")] == [1, 2]
+
+
+def test_derived_joins_without_equalities_need_what_windows_reach(soup: ManualEngine) -> None:
+    needed_streams(soup, "a", "b", lateness=0)
+    soup.derive_stream("d", "SELECT a.k, a.ts FROM a [RANGE 5 SECONDS] JOIN b [RANGE 2 SECONDS] ON a.k < b.k")
+    for second in (1, 2, 8):
+        push(soup, "a", row(second, second))
+        push(soup, "b", row(second, second))
+    derive_all(soup)
+    # Later tuples are at 8 or after: those of a at 1 and 2 and of b at 1 and 2 are out of reach.
+    assert soup.free() == 4
+    push(soup, "b", row(9, 8))
+    derive_all(soup)
+    assert [each["k"] for each in soup.invoker.answer_once("SELECT k FROM d")] == [1, 8]
+
+
+def test_tuples_with_null_keys_are_not_needed_by_joins(soup: ManualEngine) -> None:
+    needed_streams(soup, "a", "b")
+    soup.derive_stream("d", "SELECT a.k, a.ts FROM a JOIN b ON a.k = b.k")
+    push(soup, "a", {"k": None, "ts": at(1)})
+    push(soup, "a", row(1, 1))
+    derive_all(soup)
+    assert soup.free() == 1
 
 
 def test_final_groups_need_their_tuples_until_they_are_final(tmp_path: Path, clock: ManualClock) -> None:

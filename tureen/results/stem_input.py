@@ -86,9 +86,17 @@ class StreamStem:
             is_recent = earliest is None or segment.max_time >= earliest
             if segment.rows and is_recent and end > ids[0] and segment.first_id < ids[1]:
                 purged_rows = 0 if self._purged is None else self._purged.count_between(segment.first_id, end)
-                if purged_rows < segment.rows:
+                # Purged tuples between segments may have been freed: they do not count.
+                if purged_rows < segment.rows or not self._is_purged(segment):
                     self._parts.append(_Part(segment, self._size, end, purged_rows > 0 and not finds_purged))
                     self._size += segment.rows
+
+    def _is_purged(self, segment: Segment) -> bool:
+        """Whether all tuples of a segment are purged."""
+        assert self._purged is not None
+        if segment.run().in_order:
+            return self._purged.count_between(segment.first_id, segment.first_id + segment.rows) == segment.rows
+        return bool(self._purged.contains(segment.ids_at(np.arange(segment.rows))).all())
 
     def __len__(self) -> int:
         """The number of rows of the segments."""
