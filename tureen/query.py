@@ -158,6 +158,8 @@ class Aggregate:
     order: tuple[Direction, ...] = ()
     separator: str = ""
     """The separator of listagg."""
+    is_weighted: bool = False
+    """Whether its last argument is the number of values that each row stands for; see `tureen.sharing.partial_rows`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,8 +184,8 @@ class Schema:
     time: str | None = None
 
     @classmethod
-    def parse(cls, text: str, time: str | None = None) -> Schema:
-        """Read `name TYPE, …` and check the time column.
+    def parse(cls, text: str, time: str | None = None, *, hidden: bool = False) -> Schema:
+        """Read `name TYPE, …` and check the time column; with `hidden`, also columns that users do not see.
 
         >>> Schema.parse("sym STRING, price DOUBLE, ts TIMESTAMP", time="ts").time_column
         'ts'
@@ -193,16 +193,16 @@ class Schema:
         columns = tuple(_parse_column(part) for part in _split(text))
         if not columns:
             raise InvalidSchema("a stream needs at least one column")
-        return cls(columns, time).checked()
+        return cls(columns, time).checked(hidden=hidden)
 
-    def checked(self) -> Schema:
+    def checked(self, *, hidden: bool = False) -> Schema:
         """Return this schema with the time column spelt as declared; raise if the schema is not valid."""
         seen: set[str] = set()
         for column in self.columns:
             key = name_key(column.name)
             if key in seen:
                 raise InvalidSchema(f"duplicate column '{column.name}'")
-            if key.startswith("_"):
+            if key.startswith("_") and not hidden:
                 raise InvalidSchema(
                     f"column '{column.name}' starts with an underscore",
                     hint="such names are reserved",
@@ -243,6 +243,11 @@ class Schema:
     def sql(self) -> str:
         """The columns as Spark SQL writes them."""
         return ", ".join(f"`{column.name}` {column.type.sql}" for column in self.columns)
+
+    @cached_property
+    def without_hidden(self) -> Schema:
+        """The columns that users see, of the schema of a replica."""
+        return Schema(tuple(column for column in self.columns if not column.name.startswith("_")), self.time)
 
     def with_home_ids(self) -> Schema:
         """The schema of a replica: its tuples also have their ids at the home of the stream."""

@@ -14,11 +14,17 @@ from tureen.pot.links import Link
 from tureen.pot.peers import unshare_stream
 from tureen.pot.streams import find_stream
 
+NARROWING = FederationSettings(narrow_seconds=0.0)
+
 
 class Node(Site):
-    """A server with a planner, which narrows flows at once."""
+    """A server with a planner, which narrows flows at once, or as its settings say."""
 
-    settings = FederationSettings(narrow_seconds=0.0)
+    def __init__(
+        self, name: str, root: Path, network: dict[str, Site], clock: Callable[[], int], settings: FederationSettings
+    ) -> None:
+        self.settings = settings
+        super().__init__(name, root, network, clock)
 
     def _open(self) -> None:
         super()._open()
@@ -57,11 +63,17 @@ class Node(Site):
 class Nodes:
     """All servers of a network."""
 
-    def __init__(self, root: Path, clock: Callable[[], int], links: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        clock: Callable[[], int],
+        links: Sequence[tuple[str, str]],
+        settings: FederationSettings = NARROWING,
+    ) -> None:
         """Start servers that are connected by links, in both directions."""
         sites: dict[str, Site] = {}
         names = dict.fromkeys(name for link in links for name in link)
-        self.all = {name: Node(name, root, sites, clock) for name in names}
+        self.all = {name: Node(name, root, sites, clock, settings) for name in names}
         for left, right in links:
             self[left].receive_from(self[right])
             self[right].receive_from(self[left])

@@ -12,6 +12,7 @@ from tureen.language import bind_query
 from tureen.predicate import Clause, may_raise
 from tureen.query import NamedRelation
 from tureen.schema import Schema
+from tureen.sharing.properties import Properties
 from tureen.testing.strategies import wide_schema
 from tureen.testing.text_strategies import conditions
 
@@ -56,7 +57,8 @@ def test_names_are_quoted() -> None:
     condition = "`coord/cel/ra` BETWEEN 120.0 AND 138.0 AND (`select` = 'it''s' OR `ünï`)"
     clause = bind_query(f"SELECT * FROM `a b` WHERE {condition}", lambda _: relation).stream.clause
     text = flow_text(schema, "a b", ["select"], clause)
-    assert parse_flow(text, lambda _: relation) == FlowSelection("a b", ("select", "ts"), clause)
+    properties = Properties("a b", clause, frozenset({"select", "ts"}))
+    assert parse_flow(text, lambda _: relation) == FlowSelection(properties, ("select", "ts"))
 
 
 def test_long_conditions_are_left_out() -> None:

@@ -25,7 +25,8 @@ def test_routes_and_links(tmp_path: Path) -> None:
         handle = nodes[name].register(f"SELECT k FROM t WHERE k > {low}")
         nodes.tend()
         replicas = nodes[name].engine.invoker.with_prepared(handle, lambda query, *_: query.stream_ids)
-        (placement,) = view_of(nodes, name).placements(replicas)
+        query = nodes[name].engine.invoker.query_of(handle)
+        (placement,) = view_of(nodes, name).placements(replicas, query)
         places.append((placement["home"], placement["route"], placement["selected_at"], placement["queries"]))
     assert places == [("A", ["A", "B", "C"], "A", 1), ("A", ["A", "B", "D"], "B", 1)]
     network = view_of(nodes, "B").describe()

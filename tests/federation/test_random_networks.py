@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import example_settings
-from tests.federation.nodes import Nodes
+from tests.federation.nodes import NARROWING, Nodes
 from tureen.position import BEGINNING, Position
 from tureen.testing.manual_engine import ManualClock, ManualEngine
 
@@ -28,11 +29,14 @@ NETWORKS = [
 ]
 """The stream lives at A. A network may have a circle."""
 
-SCHEMA = "k INT, x DOUBLE, s STRING, ts TIMESTAMP"
+SCHEMA = "k INT, x DOUBLE, s STRING, b BIGINT, d DECIMAL(9,2), ts TIMESTAMP"
 
 
 class TwinTest:
     """A network and a single server that gets the same."""
+
+    settings = NARROWING
+    most_rows = 9
 
     def __init__(self, root: Path, seed: int) -> None:
         self.random = random.Random(seed)
@@ -40,7 +44,7 @@ class TwinTest:
         links = self.random.choice(NETWORKS)
         clock = self.random.choice(["wall", "stream"])
         self.retain = self.random.choice([None, None, "1 hour"])
-        self.nodes = Nodes(root, self.clock, links)
+        self.nodes = Nodes(root, self.clock, links, self.settings)
         self.twin = ManualEngine(root / "twin", self.clock)
         for engine in (self.nodes["A"].engine, self.twin):
             engine.create_stream("s", SCHEMA, "ts", clock=clock, retain=self.retain)
@@ -64,6 +68,9 @@ class TwinTest:
             "k": pick.choice([None, *range(8)]),
             "x": pick.choice([None, float("nan"), -1.5, 0.0, 2.5, 7.0]),
             "s": pick.choice([None, "", "ab", "b"]),
+            # Sums of the large ones are not exact as doubles.
+            "b": pick.choice([None, 1, -7, (1 << 55) + 1, -(1 << 55) - 3]),
+            "d": pick.choice([None, Decimal("-0.01"), Decimal("12.34"), Decimal("9999999.99")]),
             "ts": NOW - timedelta(minutes=pick.randrange(90)),
         }
 
@@ -89,6 +96,12 @@ class TwinTest:
                 "SELECT s, count(*) AS n FROM s [RANGE 30 MINUTES] WHERE {} GROUP BY s",
                 "SELECT k FROM s [ROWS 5] WHERE {}",
                 "SELECT window_start, sum(k) AS t FROM s [TUMBLE 10 MINUTES] WHERE {}",
+                "SELECT window_start, s, count(*) AS n, avg(k) AS a FROM s [RANGE 20 MINUTES SLIDE 10 MINUTES] "
+                "WHERE {} GROUP BY s",
+                "SELECT window_start, k, min(x) AS low, max(s) AS high, sum(b) AS sb, avg(b) AS ab, avg(d) AS ad "
+                "FROM s [TUMBLE 5 MINUTES] WHERE {} GROUP BY k, s HAVING count(*) > 1",
+                "SELECT k, sum(d) AS t, count(x) AS n FROM s [TUMBLE 7 MINUTES START AT '2026-01-01T00:01:00Z'] "
+                "WHERE {} GROUP BY k",
                 "SELECT a.k FROM s AS a JOIN s AS b ON a.k = b.k WHERE b.x > 0",
             ]
         ).format(self.condition())
@@ -114,7 +127,7 @@ class TwinTest:
     def push(self) -> None:
         """Push rows, and perhaps move them into runs."""
         if "A" in self.nodes.running:
-            rows = [self.row() for _ in range(self.random.randrange(1, 9))]
+            rows = [self.row() for _ in range(self.random.randrange(1, self.most_rows))]
             for engine in (self.nodes["A"].engine, self.twin):
                 engine.append("s", rows)
                 if self.random.random() < 0.3:

@@ -18,6 +18,7 @@ from tureen.schema import FRACTIONAL, Kind
 
 def sql_columns(number: int, aggregate: Aggregate, over: str = "", peers: str = "") -> list[str]:
     """The columns that DuckDB computes for an aggregate, or for a window function with its OVER."""
+    assert not aggregate.is_weighted, "it is computed from states"
     computation = computation_of(aggregate)
     template = computation.sql if not over or computation.over_sql is None else computation.over_sql
     names = _Names(aggregate, over, peers)

@@ -159,13 +159,22 @@ def _recipe(program: _Program, aggregate: Aggregate) -> Recipe | None:
     if computation.state is PartialState.COUNT:
         if not aggregate.arguments:
             return Recipe(aggregate, final, 0)
+        if aggregate.is_weighted:
+            return Recipe(aggregate, final, _weight_slot(program, aggregate))
         counted = program.slot(kernels.COUNT, null_if_any(aggregate.arguments), Form.PRESENCE)
         return Recipe(aggregate, final, counted)
     op, form = _FOLDED[computation.state]
     value = aggregate.arguments[0]
     if form is Form.KEY and not is_narrow(value.type):
         return None
-    return Recipe(aggregate, final, program.slot(kernels.COUNT, value, form), program.slot(op, value, form))
+    is_weighted = aggregate.is_weighted
+    counted = _weight_slot(program, aggregate) if is_weighted else program.slot(kernels.COUNT, value, form)
+    return Recipe(aggregate, final, counted, program.slot(op, value, form))
+
+
+def _weight_slot(program: _Program, aggregate: Aggregate) -> int:
+    """The slot of the number of values: the lower word of the sum of what rows stand for, which is no larger."""
+    return program.slot(kernels.SUM, aggregate.arguments[-1], Form.KEY)
 
 
 def is_narrow(value_type: Type) -> bool:

@@ -4,10 +4,10 @@ Takes a pot's catalog, inbox and invoker, and connections to peers. Holds the li
 Gives remote streams and replicas to queries, and flows of shared streams to peers.
 Does not know HTTP or Spark: connections are a protocol.
 
-* `flow.py`: the selection and projection of a stream that a peer is asked for; `frame.py`, `frame_punctuations.py`:
+* `flow.py`: the tuples or partial aggregates of a stream that a peer is asked for; `frame.py`, `frame_punctuations.py`:
   rows and punctuations on the wire
 * `neighbour.py`: a peer as this server calls it; `askers.py`: the servers that wait for its answer
-* `flow_source.py`, `flow_reader.py`, `flow_punctuations.py`: the side that sends
+* `flow_source.py`, `flow_reader.py`, `flow_punctuations.py`: the side that sends; `increments.py`: partial aggregates
 * `flow_serving.py`: what a peer may see
 * `sent_flows.py`, `peer_quota.py`: what is being sent, and how much of it a peer may have; `federation_settings.py`
 * `link_intake.py`, `link_run.py`: the side that receives, exactly once; `local_neighbour.py`: from within the process

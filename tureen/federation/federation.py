@@ -13,6 +13,7 @@ from tureen.closed.rules import NO_RULES
 from tureen.errors import TureenError, Unsupported, WaitTimeout
 from tureen.faults import crash_point
 from tureen.federation.federation_settings import DEFAULT_SETTINGS, FederationSettings
+from tureen.federation.flow import known_flow, link_flow
 from tureen.federation.flow_serving import FlowServing
 from tureen.federation.link_intake import LinkIntake
 from tureen.federation.link_run import TROUBLED, LinkRun, LinkState
@@ -26,10 +27,12 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link, change_link, create_link, drop_link, is_federated, list_links, used_replicas
 from tureen.pot.peers import name_server
+from tureen.pot.registered import NewInput
 from tureen.pot.streams import Stream, create_stream, find_stream, note_declared, visible_streams
 from tureen.query import Query
 from tureen.results.invoke import Invoker
 from tureen.schema import name_key
+from tureen.sharing.partial_rows import over_partial_rows
 
 log = logging.getLogger("tureen")
 
@@ -137,11 +140,18 @@ class Federation:
                 rules=stream.rules or NO_RULES,
             )
 
-    def replica_for(self, stream: Stream, query: Query, number: int) -> int:
-        """The replica from which the leaf of that number of a query over a remote stream is answered."""
+    def replica_for(self, stream: Stream, query: Query, number: int, *, aggregates: bool = False) -> NewInput:
+        """The replica from which the leaf of that number of a query over a remote stream is answered, and its clause.
+
+        With `aggregates`, it may have partial aggregates of the tuples.
+        """
         if query.final:
             self._check_punctuated(stream)
-        return self.replica_of(need_of(stream, query, number)).id
+        link = self.replica_of(need_of(stream, query, number, aggregates=aggregates))
+        clause, aggregation = query.leaves[number].clause, link_flow(link).aggregation
+        if aggregation is not None:
+            clause = over_partial_rows(query, stream.visible, aggregation).stream.clause
+        return NewInput(link.id, clause)
 
     def _learn_rules(self, info: PeerInfo) -> None:
         """Store what streams declare at their homes, which tells when groups are final."""
@@ -177,7 +187,7 @@ class Federation:
         """
         waits = self._borrowers.acquire(blocking=False)
         try:
-            replica = self.replica_of(need_of(stream, query, number), ask=waits).id
+            replica = self.replica_of(need_of(stream, query, number, aggregates=True), ask=waits).id
             with self._lock:
                 self._borrowed.append((time.monotonic() + BORROWED_SECONDS, replica))
             if waits and self._threads:
@@ -239,9 +249,10 @@ class Federation:
 
     def open_link(self, stream: Stream, source: LinkSource) -> Link:
         """Create a replica that receives a flow from a peer."""
+        partials = known_flow(source.flow, stream.name, stream.visible).partials
         crash_point("link.before_create")
         with self._catalog.write() as tx:
-            link = create_link(tx, find_stream(tx, stream.name), source.peer, source.flow)
+            link = create_link(tx, find_stream(tx, stream.name), source.peer, source.flow, partials)
         crash_point("link.after_create")
         self.refresh()
         return link

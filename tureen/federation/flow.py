@@ -1,4 +1,4 @@
-"""Flows: a selection and projection of a stream, written as a query, that a peer is asked for.
+"""Flows: a selection and projection of a stream, or partial aggregates of it, as a query that a peer is asked for.
 
 The text is SQL that the sender binds against its own stream, so that a peer cannot ask for anything but tuples of that
 stream. Only conditions that cannot fail on a tuple are part of a flow; the others are evaluated where the query is.
@@ -7,17 +7,17 @@ stream. Only conditions that cannot fail on a tuple are part of a flow; the othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tureen.errors import Unsupported
 from tureen.language import bind_query
-from tureen.predicate import Clause, may_raise
-from tureen.query import NamedRelation, Query, RelationKind
-from tureen.schema import Schema
-from tureen.sharing.properties import Properties
-from tureen.sharing.selection_text import factor_sql, has_text, quoted
-from tureen.window import WHOLE
+from tureen.pot.links import Link
+from tureen.predicate import Clause
+from tureen.query import NamedRelation
+from tureen.schema import Column, Schema
+from tureen.sharing.partial_rows import key_names, partial_columns
+from tureen.sharing.properties import Aggregation, Properties
+from tureen.sharing.selection_text import factor_sql, flow_properties, has_text, quoted
 
 LONGEST_CONDITIONS = 16_000
 """The most characters of the conditions of a flow, which is part of an address: the longest ones are left out."""
@@ -29,21 +29,42 @@ KNOWN_FLOWS = 1024
 
 @dataclass(frozen=True)
 class FlowSelection:
-    """A selection and projection of a stream."""
+    """What a flow has of a stream."""
 
-    stream: str
+    properties: Properties
     columns: tuple[str, ...]
-    """In the order of the schema; with the time column, if one is declared."""
-    clause: Clause
+    """The columns of the stream that its rows have, in the order of the schema; with the time, if one is declared."""
+    partials: tuple[Column, ...] = ()
+    """The columns of the partial aggregates that its rows have beside them; none if its rows are tuples."""
 
     @property
-    def properties(self) -> Properties:
-        """What its rows have, for planning."""
-        return Properties(self.stream, self.clause, frozenset(self.columns))
+    def stream(self) -> str:
+        """The name of the stream."""
+        return self.properties.stream
+
+    @property
+    def clause(self) -> Clause:
+        """The selection."""
+        return self.properties.clause
+
+    @property
+    def aggregation(self) -> Aggregation | None:
+        """How tuples are aggregated; None if the rows are tuples."""
+        return self.properties.aggregation
+
+    @property
+    def selectable(self) -> frozenset[str]:
+        """The columns that conditions on its rows can be about: of partial aggregates, the keys."""
+        return frozenset(self.columns) if self.aggregation is None else key_names(self.aggregation)
+
+    @property
+    def tuple_columns(self) -> tuple[str, ...]:
+        """The columns of the tuples that its rows are computed from, in alphabetical order."""
+        return self.columns if self.aggregation is None else tuple(sorted(self.properties.columns))
 
 
 def parse_flow(text: str, describe: Callable[[str], NamedRelation]) -> FlowSelection:
-    """Bind the text of a flow; raises if it is anything but some columns of some tuples of one stream."""
+    """Bind the text of a flow; raises if it is anything but tuples of one stream, or partial aggregates of them."""
     relations: list[NamedRelation] = []
 
     def describe_stream(name: str) -> NamedRelation:
@@ -53,14 +74,18 @@ def parse_flow(text: str, describe: Callable[[str], NamedRelation]) -> FlowSelec
 
     # Without user functions: their code is another server's.
     query = bind_query(text, describe_stream)
-    if not _is_plain(query) or any(may_raise(factor) for factor in query.stream.clause):
-        raise Unsupported(
-            "a flow must select columns of one stream, by conditions that cannot fail",
-            hint="as in SELECT a, b FROM s WHERE a > 1",
-        )
-    schema, selected = relations[0].schema, {output.value.column for output in query.outputs}
-    columns = tuple(name for name in schema.names if name in selected or name == schema.time)
-    return FlowSelection(relations[0].name, columns, query.stream.clause)
+    return flow_of(flow_properties(query, relations[0].schema), relations[0].schema)
+
+
+def flow_of(properties: Properties, schema: Schema) -> FlowSelection:
+    """The flow with given properties; `schema` is that of the stream."""
+    aggregation = properties.aggregation
+    names = (properties.columns if aggregation is None else key_names(aggregation)) | {schema.time}
+    columns = tuple(name for name in schema.names if name in names)
+    if aggregation is None:
+        with_time = replace(properties, columns=frozenset(columns))
+        return FlowSelection(with_time, columns)
+    return FlowSelection(properties, columns, partial_columns(schema, aggregation))
 
 
 @lru_cache(KNOWN_FLOWS)
@@ -68,6 +93,11 @@ def known_flow(text: str, stream: str, schema: Schema) -> FlowSelection:
     """The flow of a link, which is asked for often."""
     relation = NamedRelation(stream, schema)
     return parse_flow(text, lambda _: relation)
+
+
+def link_flow(link: Link) -> FlowSelection:
+    """What a link receives."""
+    return known_flow(link.flow, link.stream.name, link.stream.visible)
 
 
 def flow_text(schema: Schema, stream: str, columns: Iterable[str] | None, clause: Clause) -> str:
@@ -88,11 +118,3 @@ def flow_text(schema: Schema, stream: str, columns: Iterable[str] | None, clause
         conditions.remove(max(conditions, key=len))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"SELECT {listed} FROM {quoted(stream)}{where}"
-
-
-def _is_plain(query: Query) -> bool:
-    grouped = query.grouping is not None or query.steps is not None or query.overs or query.finishes
-    if grouped or query.joins or query.uses_now or query.at_now is not None:
-        return False
-    is_stream = query.stream.kind is RelationKind.STREAM and query.stream.window == WHOLE
-    return is_stream and all(output.value.column is not None for output in query.outputs)

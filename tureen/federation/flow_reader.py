@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from tureen.errors import UnknownStream
 from tureen.federation.flow_punctuations import FlowPunctuations, with_punctuations
 from tureen.federation.flow_source import FlowSource
 from tureen.federation.frame import FRAME_ROWS, FlowFrame, flow_schema
@@ -18,6 +20,7 @@ from tureen.results.changes import NewRows, new_rows
 from tureen.results.invoke import Invoker
 from tureen.results.stream_state import StreamState
 from tureen.schema import ARRIVAL, HOME_ID
+from tureen.sharing.partial_rows import FIRST_ID
 from tureen.window import WHOLE
 
 READ_TUPLES = 1 << 17
@@ -34,7 +37,7 @@ class FlowReader:
     def __init__(self, invoker: Invoker, source: FlowSource, after: int, punctuations: int | None = None) -> None:
         """Begin with the tuple id `after` of the home, and perhaps with punctuations from an id of the home on."""
         self._invoker, self._source = invoker, source
-        self._schema = flow_schema(source.stream.visible, source.columns)
+        self._schema = flow_schema(source.stream.visible, source.columns, source.partials)
         self._seen: tuple[str | None, HomeProgress | None] = (None, None)
         self._next_id = after
         """The next id of the home."""
@@ -62,16 +65,22 @@ class FlowReader:
         first = self._beginning(state) if self._mark is None else self._mark
         end = min(state.stream.next_id, first + READ_TUPLES)
         is_end = end >= state.stream.next_id
+        if self._source.partials and not is_end:
+            end = self._last_boundary(state, first, end)
         schema = state.stream.schema
         hidden = [name for name in (ARRIVAL, HOME_ID) if name in schema.stored.names]
         # A tuple without columns has at least its time.
-        names = [*self._source.columns, *hidden] or [schema.time_column]
+        partials = [column.name for column in self._source.partials]
+        names = [*self._source.columns, *partials, *hidden] or [schema.time_column]
         new = self._new_rows(state, names, self._selector, first, end)
         placed = [] if self._punctuations is None else self._punctuations.read(state, first, end, new.ids)
         # Rows that were stored after the progress was read are there, and perhaps more after them.
         end_id = end if progress is None else max(progress.next_id if is_end else 0, self._next_id)
         last_time = state.stream.last_time if is_end else None
         frames = with_punctuations(self._frames(new, end_id, last_time, away, is_end=is_end), placed)
+        if self._source.increments is not None:
+            firsts = [self._next_id, *(frame.next_id for frame in frames)]
+            frames = [self._source.increments.of(frame, at) for frame, at in zip(frames, firsts, strict=False)]
         self._mark, self._next_id = end, frames[-1].next_id
         return frames
 
@@ -80,8 +89,23 @@ class FlowReader:
         if not self._next_id:
             return 0
         selector = Selector((Within(HOME_ID, (Interval(self._next_id, None),)),), state.stream.schema)
-        new = self._new_rows(state, [HOME_ID], selector, 0, state.stream.next_id)
-        return int(new.ids[0]) if len(new) else state.stream.next_id
+        names = [FIRST_ID] if self._source.partials else [HOME_ID]
+        new = self._new_rows(state, names, selector, 0, state.stream.next_id)
+        if not len(new):
+            return state.stream.next_id
+        if self._source.partials and new.rows.column(FIRST_ID)[0].as_py() < self._next_id:
+            raise UnknownStream(
+                f"the partial aggregates of stream '{state.stream.name}' cannot be continued from here",
+                detail="those that follow stand for tuples that were received",
+                hint="ask its home, or a server that receives tuples",
+            )
+        return int(new.ids[0])
+
+    def _last_boundary(self, state: StreamState, first: int, end: int) -> int:
+        """Where the last frame begins that partial aggregates were received in; it may not be read as a whole."""
+        everything = Selector((), state.stream.schema)
+        new = self._new_rows(state, [FIRST_ID], everything, first, end)
+        return int(new.ids[_boundaries(new.rows.column(FIRST_ID))[-1]])
 
     def _new_rows(self, state: StreamState, names: Sequence[str], selector: Selector, first: int, end: int) -> NewRows:
         leaf = RegisteredInput(stream_id=self._source.stream.id)
@@ -99,12 +123,30 @@ class FlowReader:
         ids = np.asarray(rows.column(HOME_ID))
         frames = []
         size = max(1, min(FRAME_ROWS, FRAME_TARGET * len(rows) // max(1, rows.nbytes)))
-        for start in range(0, len(rows), size):
-            part = rows.slice(start, size)
-            is_last = start + size >= len(rows)
-            next_id = int(ids[min(start + size, len(rows)) - 1]) + 1
+        for start, stop in self._parts(rows, size):
+            part = rows.slice(start, stop - start)
+            is_last = stop == len(rows)
+            next_id = int(ids[stop - 1]) + 1
             if is_last:
                 next_id = max(end_id, next_id)
             batch = part.to_batches()[0] if len(part) else None
             frames.append(FlowFrame(next_id, last_time if is_last else None, batch, is_end and is_last, away))
         return frames
+
+    def _parts(self, rows: pa.Table, size: int) -> list[tuple[int, int]]:
+        """The rows of each frame; partial aggregates that were received together are sent together."""
+        starts = np.arange(len(rows)) if not self._source.partials else _boundaries(rows.column(FIRST_ID))
+        parts, start = [], 0
+        while start < len(rows):
+            later = starts[starts > start]
+            fitting = later[later <= start + size]
+            stop = len(rows) if start + size >= len(rows) or not len(later) else int(fitting.max(initial=later[0]))
+            parts.append((start, stop))
+            start = stop
+        return parts
+
+
+def _boundaries(firsts: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """The first row of each frame in which rows of partial aggregates were received."""
+    values = firsts.to_numpy()
+    return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])

@@ -12,9 +12,10 @@ from sqlalchemy import Connection
 
 from tureen.closed.rules import Rules
 from tureen.errors import UnknownStream
-from tureen.federation.flow import FlowSelection, known_flow, parse_flow
+from tureen.federation.flow import FlowSelection, link_flow, parse_flow
 from tureen.federation.flow_reader import FlowReader
 from tureen.federation.flow_source import FlowSource
+from tureen.federation.increments import Increments
 from tureen.federation.neighbour import FlowRequest, PeerInfo, SharedStream
 from tureen.federation.peer_quota import PeerQuota
 from tureen.federation.sent_flows import SentFlows
@@ -81,7 +82,7 @@ class FlowServing:
         if peer is None:
             # Replicas that are fed from others here do not feed others, so there is no cycle.
             links = [link for link in links if link.peer != own_name]
-        source = self._source(stream, flow, links)
+        source = self._source(stream, flow, links, request.after)
         if source is None:
             raise UnknownStream(
                 f"this part of stream '{stream.name}' is not received here",
@@ -102,7 +103,7 @@ class FlowServing:
     def local_source(self, link: Link, links: Iterable[Link]) -> Link | None:
         """The link whose replica feeds that of a link of this server to itself."""
         received = [other for other in links if other.peer != link.peer]
-        return _covering_link(link.stream, _flow_of(link), received)
+        return _covering_link(link.stream, link_flow(link), received, self.progress(link).next_id)
 
     def next_ids(self, peer: str | None) -> dict[str, int]:
         """The next tuple id at its home of each stream that a peer may see, by its identity."""
@@ -127,29 +128,41 @@ class FlowServing:
         shared = shared_with(tx, peer)
         return [stream for stream in streams if stream.id in shared]
 
-    def _source(self, stream: Stream, flow: FlowSelection, links: Iterable[Link]) -> FlowSource | None:
-        """The source that has the tuples of a flow; None if there is none here."""
+    def _source(self, stream: Stream, flow: FlowSelection, links: Iterable[Link], after: int) -> FlowSource | None:
+        """The source that has the rows of a flow after an id of the home; None if there is none here."""
+        increments = None if flow.aggregation is None else Increments(flow, stream.visible)
         if stream.home is None:
-            return FlowSource(stream, flow.columns, flow.clause)
-        link = _covering_link(stream, flow, links)
+            return FlowSource(stream, flow.tuple_columns, flow.clause, increments=increments)
+        link = _covering_link(stream, flow, links, after)
         if link is None:
             return None
+        received = link_flow(link)
         # Also what its flow implies is evaluated: a replica whose flow was narrowed has other tuples, too.
-        received = frozenset(_flow_of(link).columns)
-        clause = tuple(factor for factor in flow.clause if columns_of(factor) <= received)
-        return FlowSource(link.replica, flow.columns, clause, lambda: self.progress(link), lambda: self._away(link.id))
+        clause = tuple(factor for factor in flow.clause if columns_of(factor) <= received.selectable)
+        is_passed_on = received.aggregation is not None
+        return FlowSource(
+            link.replica,
+            flow.columns if is_passed_on else flow.tuple_columns,
+            clause,
+            lambda: self.progress(link),
+            lambda: self._away(link.id),
+            flow.partials if is_passed_on else (),
+            None if is_passed_on else increments,
+        )
 
 
-def _covering_link(stream: Stream, flow: FlowSelection, links: Iterable[Link]) -> Link | None:
-    """The first link whose replica has the tuples of a flow; None if there is none."""
-    for link in links:
-        if link.stream.id == stream.id and covers(stream.visible, _flow_of(link).properties, flow.properties):
-            return link
-    return None
+def _covering_link(stream: Stream, flow: FlowSelection, links: Iterable[Link], after: int = 0) -> Link | None:
+    """The first link whose replica has the rows of a flow; None if there is none.
 
-
-def _flow_of(link: Link) -> FlowSelection:
-    return known_flow(link.flow, link.stream.name, link.stream.visible)
+    Partial aggregates that begin at any id of the home can be computed from tuples alone, so these come first.
+    """
+    covering = [
+        link
+        for link in links
+        if link.stream.id == stream.id and covers(stream.visible, link_flow(link).properties, flow.properties)
+    ]
+    tuples = [link for link in covering if link_flow(link).aggregation is None]
+    return next(iter(tuples if after and tuples else covering), None)
 
 
 def _no_route(peer: str, method: str, path: str, body: Any, seconds: float | None) -> Any:  # noqa: ARG001 - as the other function

@@ -18,7 +18,7 @@ from tureen.closed.section import PlacedPattern
 from tureen.errors import PeerFailed, TureenError
 from tureen.federation.frame_punctuations import decode_punctuations, encode_punctuations
 from tureen.pot.home_progress import LARGEST_ID
-from tureen.schema import ARRIVAL, HOME_ID, Schema
+from tureen.schema import ARRIVAL, HOME_ID, Column, Schema
 
 MEDIA_TYPE = "application/vnd.tureen.flow"
 
@@ -59,14 +59,15 @@ class FlowFrame:
     """Those of the stream that are about columns of the flow, with their places among the rows."""
 
 
-def flow_schema(schema: Schema, columns: Iterable[str]) -> pa.Schema:
-    """The columns of the rows of a flow: those of the stream, and the hidden ones that a replica needs.
+def flow_schema(schema: Schema, columns: Iterable[str], partials: Iterable[Column] = ()) -> pa.Schema:
+    """The columns of the rows of a flow: those of the stream, partial aggregates, and those that a replica needs.
 
     `schema` is that of the stream, without home ids.
     """
     fields = [schema.arrow.field(name) for name in columns]
     if schema.time is None:
         fields.append(schema.stored.field(ARRIVAL))
+    fields += [pa.field(column.name, column.type.arrow) for column in partials]
     return pa.schema([*fields, pa.field(HOME_ID, pa.int64())])
 
 

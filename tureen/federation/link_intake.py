@@ -13,7 +13,7 @@ from tureen.closed.rules import NO_RULES
 from tureen.closed.section import PlacedPattern
 from tureen.errors import PeerFailed, TureenError
 from tureen.faults import crash_point
-from tureen.federation.flow import known_flow
+from tureen.federation.flow import link_flow
 from tureen.federation.frame import FlowFrame, flow_schema
 from tureen.federation.neighbour import FlowRequest
 from tureen.pot.gates import Submission
@@ -22,6 +22,7 @@ from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link
 from tureen.pot.record import Entry
 from tureen.schema import ARRIVAL, HOME_ID
+from tureen.sharing.partial_rows import FIRST_ID
 from tureen.stems.intake import to_batch
 
 NOTE_EVERY = 10_000_000
@@ -38,19 +39,22 @@ class LinkIntake:
         """The progress of the replica; the stored one may be slightly behind if there were no rows since."""
         self._stored, self._stored_at = progress, clock()
         self._is_punctuated = link.replica.punctuated
-        columns = known_flow(link.flow, link.stream.name, link.stream.visible).columns
-        self.schema = flow_schema(link.stream.visible, columns)
+        flow = link_flow(link)
+        self._is_aggregated = flow.aggregation is not None
+        self.schema = flow_schema(link.stream.visible, flow.columns, flow.partials)
         """The columns of the rows that it receives."""
 
     @property
     def request(self) -> FlowRequest:
         """The request that continues after the stored rows.
 
-        A replica without punctuations gets all that are known: it may be older than those of its stream.
+        A replica without punctuations gets all that are known: it may be older than those of its stream. Partial
+        aggregates have no places for them.
         """
         after = self.progress.next_id
         origin = self.link.stream.origin or ""
-        return FlowRequest(self.link.flow, origin, after, after if self._is_punctuated else 0)
+        punctuations = after if self._is_punctuated else 0
+        return FlowRequest(self.link.flow, origin, after, None if self._is_aggregated else punctuations)
 
     def take(self, frame: FlowFrame) -> int:
         """Store the new rows of a frame; return their number. Raises PeerFailed for what a peer must not send."""
@@ -83,7 +87,17 @@ class LinkIntake:
             raise PeerFailed("the ids of a flow's rows are not in order")
         if ARRIVAL in rows.schema.names and rows.column(ARRIVAL).null_count:
             raise PeerFailed("a row of a flow has no time")
-        return rows.slice(int(np.searchsorted(values, self.progress.next_id)))
+        new = rows.slice(int(np.searchsorted(values, self.progress.next_id)))
+        if self._is_aggregated and new.num_rows:
+            self._check_firsts(new, frame)
+        return new
+
+    def _check_firsts(self, rows: pa.RecordBatch, frame: FlowFrame) -> None:
+        """Raise if new rows of partial aggregates stand for tuples that earlier ones stand for."""
+        column = rows.column(FIRST_ID)
+        firsts = np.asarray(column)
+        if frame.punctuations or column.null_count or firsts[0] < self.progress.next_id or (np.diff(firsts) < 0).any():
+            raise PeerFailed("partial aggregates of a flow stand for tuples that are stored, or for none")
 
     def _store(self, rows: pa.RecordBatch, placed: Sequence[PlacedPattern], frame: FlowFrame) -> None:
         parts = list(self._parts(rows))

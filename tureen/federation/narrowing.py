@@ -126,15 +126,16 @@ class Narrowing:
         """What all that read a replica need together; None if that is all that the link receives, or not known."""
         if len(use.readers) > MOST_READERS or not (use.readers or use.held or use.local):
             return None
-        stream, schema = link.stream, link.stream.visible
+        stream, schema, received = link.stream, link.stream.visible, read_link(link)
+        if received.aggregation is not None:
+            return None
         try:
             needs = [need_of(stream, self._query_of(handle), number).properties for handle, number in use.readers]
             flows = use.held | {flow for _, flow in use.local}
-            needs += [parse_selection(flow, stream.name, schema) for flow in flows]
+            needs += [parse_selection(flow, stream.name, schema).source for flow in flows]
         except TureenError:
             return None
         together = _union(link, (shippable(schema, need) for need in needs))
-        received = read_link(link)
         if together is None or covers(schema, together, received) or not covers(schema, received, together):
             return None
         return together

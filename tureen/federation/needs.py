@@ -10,7 +10,9 @@ from tureen.pot.streams import Stream
 from tureen.predicate import AllOf, Clause, columns_of, may_raise
 from tureen.query import Query
 from tureen.sharing.covering import covers
+from tureen.sharing.partial_rows import partial_properties
 from tureen.sharing.properties import Properties
+from tureen.sharing.selection_text import shippable_partials
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class Need:
     stream: Stream
     columns: frozenset[str] | None = None
     clause: Clause = ()
+    partials: Properties | None = None
+    """Partial aggregates that will do instead; None if tuples are needed."""
 
     @property
     def properties(self) -> Properties:
@@ -38,8 +42,11 @@ class Need:
         return covers(self.stream.visible, flow.properties, self.properties)
 
 
-def need_of(stream: Stream, query: Query, number: int) -> Need:
-    """What the leaf of that number of a query needs; raises for a query that cannot be answered from a replica."""
+def need_of(stream: Stream, query: Query, number: int, *, aggregates: bool = False) -> Need:
+    """What the leaf of that number of a query needs; raises for a query that cannot be answered from a replica.
+
+    With `aggregates`, partial aggregates of the tuples will do where the answer can be computed from them.
+    """
     if query.steps is not None and query.steps.rows:
         if stream.retain is not None:
             raise Unsupported(
@@ -58,4 +65,10 @@ def need_of(stream: Stream, query: Query, number: int) -> Need:
         return Need(stream, None, clause)
     # All factors are evaluated here, also those that are part of the flow.
     columns = frozenset(query.columns) | columns_of(AllOf(leaf.clause)) | ({stream.schema.time or ""} - {""})
-    return Need(stream, columns & frozenset(stream.visible.names), clause)
+    partials = _partials(stream, query) if aggregates else None
+    return Need(stream, columns & frozenset(stream.visible.names), clause, partials)
+
+
+def _partials(stream: Stream, query: Query) -> Properties | None:
+    needed = partial_properties(query, stream.visible)
+    return None if needed is None else shippable_partials(stream.visible, needed)

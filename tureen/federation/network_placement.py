@@ -76,16 +76,18 @@ class NetworkPlacement:
         Without `ask`, no peer is asked now.
         """
         stream, needed = need.stream, shippable(need.stream.visible, need.properties)
-        link = self.covering(stream, needed, links)
-        if link is not None:
-            return link
+        partials = need.partials
+        for rows in [needed] if partials is None else [needed, partials]:
+            link = self.covering(stream, rows, links)
+            if link is not None:
+                return link
         # A link to this server itself, which has nothing to send, waits.
         waiting = LinkSource(self._federation.name, selection_text(stream.visible, needed))
         if not ask:
             return waiting
         try:
             with self._federation.peering.asking():
-                return self.obtain(stream, needed, Askers.waiting(self._patience))
+                return self.obtain(stream, needed, Askers.waiting(self._patience), partials=partials)
         except TureenError as error:
             log.warning("stream '%s' is received as soon as its peers can be asked: %s", stream.name, error)
             return waiting
@@ -113,8 +115,12 @@ class NetworkPlacement:
         return self._federation.serving.local_source(link, links)
 
     def find_source(self, link: Link, without: Sequence[str] = ()) -> None:
-        """Look for a peer that sends what a link receives, not asking some; the link continues from there."""
-        source = self.obtain(link.stream, read_link(link), Askers.waiting(self._patience, *without), link)
+        """Look for a peer that sends what a link receives, not asking some; the link continues from there.
+
+        Partial aggregates continue from a peer that has the tuples: others have rows that begin at other ids.
+        """
+        needed = tuples_of(link.stream, read_link(link))
+        source = self.obtain(link.stream, needed, Askers.waiting(self._patience, *without), link)
         self._federation.change_source(link, source.peer)
 
     def is_grounded(self, stream: Stream, link: Link, asked: Askers) -> bool:
@@ -127,14 +133,24 @@ class NetworkPlacement:
 
     # Carrying out plans
 
-    def obtain(self, stream: Stream, needed: Properties, asked: Askers, known: Link | None = None) -> Link | LinkSource:
+    def obtain(
+        self,
+        stream: Stream,
+        needed: Properties,
+        asked: Askers,
+        known: Link | None = None,
+        partials: Properties | None = None,
+    ) -> Link | LinkSource:
         """Plan from where rows come, and let the peers before this one have them; those in `asked` wait for it.
 
-        If they are for a known link, others may receive it from this server, and must not send it back.
+        If they are for a known link, others may receive it from this server, and must not send it back. If partial
+        aggregates will do, and cost less, they are received instead.
         """
         errors: list[TureenError] = []
+        name = self._federation.name
         try:
-            hops = self.network(stream, asked, known).hops(needed, self._federation.name)
+            network = self.network(stream, asked, known)
+            hops = network.cheapest_hops([needed] if partials is None else [needed, partials], name)
             return self.carry_out(stream, hops, asked, known)
         except TureenError as error:
             errors.append(error)
@@ -143,7 +159,7 @@ class NetworkPlacement:
         for sender in self.senders(stream):
             if sender not in asked:
                 try:
-                    return self.carry_out(stream, [Hop(self._federation.name, sender, text)], asked, known)
+                    return self.carry_out(stream, [Hop(name, sender, text)], asked, known)
                 except TureenError as error:
                     errors.append(error)
         raise errors[-1]
@@ -162,8 +178,9 @@ class NetworkPlacement:
         link = self.covering(stream, parse_selection(last.text, stream.name, stream.visible), others)
         if link is not None:
             return link
-        self.ask(stream, last.sender, last.text, hops[:-1], asked, is_known=known is not None)
-        return LinkSource(last.sender, last.text)
+        text = last.text if known is None or read_link(known).aggregation is None else known.flow
+        self.ask(stream, last.sender, text, hops[:-1], asked, is_known=known is not None)
+        return LinkSource(last.sender, text)
 
     def ask(
         self, stream: Stream, sender: str, text: str, hops: Sequence[Hop], asked: Askers, *, is_known: bool
@@ -220,11 +237,11 @@ class NetworkPlacement:
     def _own_state(self, stream: Stream, without: Link | None) -> PeerReport:
         name = self._federation.name
         if stream.home is None:
-            return PeerReport(name, is_home=True, load=self._load())
+            return PeerReport(name, is_home=True, load=self._load(), aggregates=True)
         received = (link for link in self._federation.links() if link.stream.id == stream.id and link.peer != name)
         links = [link for link in received if without is None or link.id != without.id]
         flows = tuple(dict.fromkeys(ReceivedFlow(link.peer, link.flow) for link in links))
-        return PeerReport(name, False, tuple(self.senders(stream)), flows[:MAX_FLOWS], self._load())
+        return PeerReport(name, False, tuple(self.senders(stream)), flows[:MAX_FLOWS], self._load(), aggregates=True)
 
     def senders(self, stream: Stream) -> list[str]:
         """The peers that share a stream with this server."""
@@ -251,3 +268,8 @@ def _sharing(infos: Mapping[str, PeerInfo], stream: Stream, peers: Collection[st
 def read_link(link: Link) -> Properties:
     """What the replica of a link has."""
     return parse_selection(link.flow, link.stream.name, link.stream.visible)
+
+
+def tuples_of(stream: Stream, rows: Properties) -> Properties:
+    """The tuples that rows are computed from; themselves, unless they are partial aggregates."""
+    return rows if rows.aggregation is None else shippable(stream.visible, rows.source)

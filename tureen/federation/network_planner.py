@@ -146,6 +146,9 @@ class NetworkPlanner:
                 self._find_source(state.link)
             elif state.state == "away" and state.since < late and state.link.peer != self._federation.name:
                 self._find_source(state.link, [state.link.peer])
+            elif state.state == "refused" and read_link(state.link).aggregation is not None:
+                # The peer has partial aggregates that do not continue those that are here.
+                self._find_source(state.link)
 
     def _find_source(self, link: Link, without: Sequence[str] = ()) -> None:
         try:
@@ -159,4 +162,6 @@ def _is_part(narrow: Link, wide: Link) -> bool:
     if narrow.stream.id != wide.stream.id or narrow.id == wide.id:
         return False
     schema, part, whole = narrow.stream.visible, read_link(narrow), read_link(wide)
+    if whole.aggregation is not None:
+        return False  # its rows do not continue those of the other
     return covers(schema, whole, part) and not covers(schema, part, whole)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tureen.errors import TureenError
 from tureen.federation.federation import Federation
+from tureen.federation.flow import link_flow
 from tureen.federation.link_run import LinkState
 from tureen.federation.listing import describe_link
 from tureen.federation.network_placement import NetworkPlacement
@@ -17,7 +18,12 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.held_flows import HeldFlow, list_held_flows
 from tureen.pot.links import Link, replica_uses
 from tureen.pot.streams import Stream, visible_streams
+from tureen.query import Query
+from tureen.sharing.partial_rows import reason_for_tuples
 from tureen.sharing.peer_network import ReceivedFlow
+
+CHEAPER = "a flow of tuples is there, or was expected to cost less"
+"""Why a query that can be computed from partial aggregates receives tuples."""
 
 
 class NetworkView:
@@ -40,15 +46,16 @@ class NetworkView:
             "sent": self._federation.serving.sent.as_dict(),
         }
 
-    def placements(self, replicas: Iterable[int]) -> list[dict[str, Any]]:
+    def placements(self, replicas: Iterable[int], query: Query) -> list[dict[str, Any]]:
         """For each replica that a query reads: where its rows are selected, and by which route they come."""
         with self._catalog.read() as tx:
             uses, held = replica_uses(tx), list_held_flows(tx)
         states = {state.link.id: state for state in self._federation.link_states()}
-        return [self._placement(states[number], uses, held) for number in replicas if number in states]
+        return [self._placement(states[number], query, uses, held) for number in replicas if number in states]
 
-    def _placement(self, state: LinkState, uses: Counter[int], held: list[HeldFlow]) -> dict[str, Any]:
+    def _placement(self, state: LinkState, query: Query, uses: Counter[int], held: list[HeldFlow]) -> dict[str, Any]:
         link, placement = state.link, self._planner.placement
+        is_aggregated = link_flow(link).aggregation is not None
         source = placement.feeding(link, self._federation.links())
         route, tap = _route(placement, self._federation.name, link.stream, source)
         return {
@@ -58,6 +65,8 @@ class NetworkView:
             "selected_at": tap,
             "evaluated_at": self._federation.name,
             "received_as": None if source is None else source.flow,
+            "rows_are": "partial aggregates" if is_aggregated else "tuples",
+            "tuples_because": None if is_aggregated else reason_for_tuples(query, link.stream.visible) or CHEAPER,
         }
 
     def _link(self, state: LinkState, uses: Counter[int], held: list[HeldFlow]) -> dict[str, Any]:

@@ -41,6 +41,7 @@ def states_json(states: Iterable[PeerReport]) -> dict[str, Any]:
                 "senders": list(state.senders),
                 "flows": [list(flow) for flow in state.flows],
                 "load": state.load,
+                "aggregates": state.aggregates,
             }
             for state in states
         ]
@@ -65,6 +66,8 @@ def _read_state(item: Any) -> PeerReport:
         tuple(_list(_member(item, "senders"), _name, MAX_PEERS)),
         tuple(_list(_member(item, "flows"), _read_flow, MAX_FLOWS)),
         float(load),
+        # Version 0.8 does not know partial aggregates, and does not tell.
+        item.get("aggregates") is True,
     )
 
 

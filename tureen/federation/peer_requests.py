@@ -11,7 +11,7 @@ from tureen.errors import PeerFailed, TureenError, UnknownStream
 from tureen.federation import neighbour
 from tureen.federation.askers import PLAN_SECONDS, Askers
 from tureen.federation.federation import Federation
-from tureen.federation.network_placement import NetworkPlacement
+from tureen.federation.network_placement import NetworkPlacement, tuples_of
 from tureen.federation.peer_messages import read_flows, read_hops, read_names, read_text, states_json
 from tureen.federation.placement import LinkSource
 from tureen.pot.catalog import Catalog
@@ -65,6 +65,9 @@ class PeerRequests:
         stream = self._stream(peer, body)
         flow = _read(read_text, body.get("flow"))
         needed = parse_selection(flow, stream.name, stream.visible)
+        if body.get("is_known"):
+            # Rows that are received already can be continued from tuples, at any id.
+            needed = tuples_of(stream, needed)
         if stream.home is None:
             return {}  # every flow can be read from the stream itself
         with self._catalog.read() as tx:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tureen.errors import TureenError, Unreachable
-from tureen.federation.flow import known_flow
+from tureen.federation.flow import link_flow
 from tureen.federation.needs import Need
 from tureen.federation.neighbour import PeerInfo
 from tureen.pot.links import Link
@@ -59,9 +59,8 @@ class DirectPlacement:
 
 def covering_link(need: Need, links: Sequence[Link]) -> Link | None:
     """A link whose replica has what is needed; None if there is none."""
-    schema = need.stream.visible
     for link in links:
-        if link.stream.id == need.stream.id and need.is_covered_by(known_flow(link.flow, need.stream.name, schema)):
+        if link.stream.id == need.stream.id and need.is_covered_by(link_flow(link)):
             return link
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, exists, insert, or_, select, update
@@ -11,6 +12,7 @@ from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import query_inputs, streams
 from tureen.pot.peer_tables import held_flows, links, peers
 from tureen.pot.streams import Stream, create_replica, drop_stream, list_streams, stream_by_id
+from tureen.schema import Column
 
 
 class Link(NamedTuple):
@@ -31,9 +33,9 @@ class Link(NamedTuple):
 _IS_FEDERATED = select(or_(*(exists().select_from(table) for table in (peers, links, held_flows))))
 
 
-def create_link(tx: Connection, stream: Stream, peer: str, flow: str) -> Link:
-    """Add a replica of a stream, and the link that feeds it."""
-    replica = create_replica(tx, stream)
+def create_link(tx: Connection, stream: Stream, peer: str, flow: str, hidden: Sequence[Column] = ()) -> Link:
+    """Add a replica of a stream, perhaps with columns that users do not see, and the link that feeds it."""
+    replica = create_replica(tx, stream, hidden)
     tx.execute(insert(links).values(stream_id=replica.id, peer=peer, flow=flow, created_at=micros_now()))
     return Link(replica, stream, peer, flow)
 
@@ -59,6 +61,12 @@ def is_federated(tx: Connection) -> bool:
 def link_progress(tx: Connection, replica: int) -> str | None:
     """The stored progress of a replica; the keys of later pushes have later ones."""
     return tx.execute(select(streams.c.derived_to).where(streams.c.id == replica)).scalar()
+
+
+def replica_flow(tx: Connection, replica: int) -> str:
+    """What a replica receives."""
+    flow: str = tx.execute(select(links.c.flow).where(links.c.stream_id == replica)).scalar_one()
+    return flow
 
 
 def change_link(tx: Connection, replica: int, peer: str, flow: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -33,7 +34,7 @@ from tureen.pot.home_progress import home_time, latest
 from tureen.pot.join_tables import key_files, needed_keys
 from tureen.pot.peer_tables import held_flows, links, shares
 from tureen.retention import NEEDED, Retain
-from tureen.schema import Schema, name_key
+from tureen.schema import Column, Schema, name_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ class Stream:
 
     @property
     def visible(self) -> Schema:
-        """The columns that queries see: those of a replica without the ids at its home."""
-        return self.schema if self.replica_of is None else _without_home_ids(self.schema)
+        """The columns that queries see: those of a replica without the ids at its home, and partial aggregates."""
+        return self.schema if self.replica_of is None else self.schema.without_hidden
 
     @property
     def checked_rules(self) -> Rules:
@@ -179,14 +180,17 @@ def advance_derived(tx: Connection, stream_id: int, end: str) -> None:
     tx.execute(update(streams).where(streams.c.id == stream_id, earlier).values(derived_to=end))
 
 
-def create_replica(tx: Connection, stream: Stream) -> Stream:
-    """Add a replica of a stream of another server. It has the stream's name, by which nobody finds it."""
+def create_replica(tx: Connection, stream: Stream, hidden: Sequence[Column] = ()) -> Stream:
+    """Add a replica of a stream of another server, perhaps with columns of its own that users do not see.
+
+    It has the stream's name, by which nobody finds it.
+    """
     seq = take_seq(tx)
     values = {
         "name": stream.name,
         # Names are printable.
         "name_key": f"{name_key(stream.name)}\0{seq}",
-        "columns": stream.schema.sql,
+        "columns": Schema((*stream.schema.columns, *hidden)).sql,
         "time": stream.schema.time,
         "clock": stream.clock,
         "retain": stream.retain,
@@ -305,9 +309,4 @@ def _schema(columns: str, time: str | None) -> Schema:
 
 @lru_cache(maxsize=1024)
 def _replica_schema(columns: str, time: str | None) -> Schema:
-    return Schema.parse(columns, time).with_home_ids()
-
-
-@lru_cache(maxsize=1024)
-def _without_home_ids(schema: Schema) -> Schema:
-    return Schema(schema.columns[:-1], schema.time)
+    return Schema.parse(columns, time, hidden=True).with_home_ids()

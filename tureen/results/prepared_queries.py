@@ -9,6 +9,7 @@ from tureen.errors import UnknownStream
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.languages import bind_text
 from tureen.pot.functions import StoredFunctions
+from tureen.pot.links import replica_flow
 from tureen.pot.registered import LOCAL, Registered, RegisteredInput
 from tureen.pot.relations import Relations
 from tureen.pot.streams import Stream
@@ -18,6 +19,8 @@ from tureen.results.ready import BoundTemplate, Ready
 from tureen.results.standing_check import relation_of
 from tureen.results.stream_state import Snapshot
 from tureen.results.view import View
+from tureen.sharing.partial_rows import has_partial_rows, over_partial_rows
+from tureen.sharing.selection_text import parse_selection
 
 BOUND_TEMPLATES = 256
 """The number of templates that a process caches as `BoundTemplate`."""
@@ -56,7 +59,7 @@ class PreparedQueries:
         values = registered.values
         if values is None or len(registered.inputs) > 1 or not registered.stream_ids:
             query, _ = self._binder.bind(registered.sql, relations.describe, relations.function, registered.language)
-            return _prepared(query, relations.schema, registered)
+            return self._prepared(query, relations.schema, registered, snapshot)
         schema = snapshot.streams[registered.stream_ids[0]].stream.visible
         template = self._members.get(values.template, lambda: BoundTemplate(values, schema, relations.function))
         return template.ready(registered.sql, values)
@@ -73,7 +76,7 @@ class PreparedQueries:
         inputs = tuple(self._unregistered_input(relations, query, number) for number in range(len(query.leaves)))
         registered = Registered("", None, sql, "", inputs, seq=0, registered_at=0, owner=LOCAL, language=language)
         snapshot = self._view.snapshot(registered.stream_ids, registered.table_ids)
-        return registered, snapshot, _prepared(query, relations.schema, registered)
+        return registered, snapshot, self._prepared(query, relations.schema, registered, snapshot)
 
     def _bound_once(self, sql: str, language: str, unknown: list[str]) -> tuple[Relations, Query]:
         """An unregistered query; names of relations that do not exist are added to `unknown`."""
@@ -89,8 +92,16 @@ class PreparedQueries:
             return relations.unregistered_input(leaf)
         return RegisteredInput(leaf.kind, self.borrow_replica(stream, query, number))
 
-
-def _prepared(query: Query, schema_of: SchemaOf, registered: Registered) -> Ready | ReadyJoin:
-    if query.joins:
-        return prepare(query, schema_of, [entry.stream_id for entry in registered.inputs])
-    return Ready.of(query, schema_of(query.stream.relation))
+    def _prepared(
+        self, query: Query, schema_of: SchemaOf, registered: Registered, snapshot: Snapshot
+    ) -> Ready | ReadyJoin:
+        if query.joins:
+            return prepare(query, schema_of, [entry.stream_id for entry in registered.inputs])
+        stream = snapshot.streams[registered.stream_ids[0]].stream
+        if not has_partial_rows(stream.schema):
+            return Ready.of(query, schema_of(query.stream.relation))
+        with self._view.catalog.read() as tx:
+            flow = replica_flow(tx, stream.id)
+        aggregation = parse_selection(flow, stream.name, stream.visible).aggregation
+        assert aggregation is not None
+        return Ready.of(over_partial_rows(query, stream.visible, aggregation), stream.schema)

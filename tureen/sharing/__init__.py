@@ -8,6 +8,7 @@ Does not know Spark, the catalog, HTTP, or the clock.
 * `conjunction.py`, `implication.py`: whether one clause implies another
 * `properties.py`, `step_windows.py`: what a query needs and what a stream has; `covering.py`: which has what is needed
 * `selection_text.py`: the SQL in which peers ask each other for rows of a stream
+* `partial_rows.py`: partial aggregates as rows, and queries over them
 * `stream_index.py`: the streams that cover a query, out of thousands
 * `topology.py`, `network_cost.py`, `network.py`: peers, the cost of a plan, the streams that flow
 * `planning.py`, `widening.py`, `subnets.py`: the plan for a new query

@@ -7,6 +7,7 @@ from functools import lru_cache
 from tureen.predicate import AllOf, Clause, columns_of
 from tureen.schema import Schema
 from tureen.sharing.implication import Implication, Premise
+from tureen.sharing.partial_rows import key_names
 from tureen.sharing.properties import Aggregation, Properties
 from tureen.sharing.step_windows import composes
 
@@ -19,7 +20,7 @@ def covers(schema: Schema, stream: Properties, query: Properties) -> bool:
     """Whether a query can be computed from a stream; `schema` is that of their common input.
 
     The query's selection must imply that of the stream, whose rows must have the columns that the query needs and
-    those of the factors that remain. Aggregates are computed from partial aggregates of an equivalent selection.
+    those of the factors that remain. Aggregates are computed from partial aggregates, if these factors are over keys.
     """
     return stream.stream == query.stream and has_rows_of(stream, query, Premise(schema, query.clause))
 
@@ -48,8 +49,10 @@ def _has_aggregates_of(stream: Properties, query: Properties, selection: Premise
         return False
     if stream.clause == query.clause:
         return True
-    back = Premise(selection.schema, stream.clause)
-    return selection.implies(stream.clause) is Implication.YES and back.implies(query.clause) is Implication.YES
+    if selection.implies(stream.clause) is not Implication.YES:
+        return False
+    keys = key_names(stream.aggregation)
+    return columns_of(AllOf(residual(selection.schema, stream.clause, query.clause))) <= keys
 
 
 def _composes(stream: Aggregation, query: Aggregation) -> bool:

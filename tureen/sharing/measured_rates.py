@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.abstract_clock import instants
 from tureen.matching import holds
 from tureen.predicate import AllOf, Clause
 from tureen.schema import Schema
@@ -43,7 +44,10 @@ class StreamSample:
     @cached_property
     def times(self) -> npt.NDArray[np.int64]:
         """The time of each row, in microseconds."""
-        column = self.rows[self.schema.time_column].combine_chunks()
+        if self.schema.has_abstract_clock:
+            column = instants(self.rows[self.schema.time].combine_chunks())
+        else:
+            column = self.rows[self.schema.time_column].combine_chunks()
         times: npt.NDArray[np.int64] = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
         return times
 

@@ -43,6 +43,8 @@ class PeerReport:
     flows: tuple[ReceivedFlow, ...] = ()
     load: float = 0.0
     """The share of its capacity that is used."""
+    aggregates: bool = False
+    """Whether it sends and receives partial aggregates, too."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,25 @@ class PeerNetwork:
 
     def hops(self, needed: Properties, peer: str, *, widen: bool = True) -> list[Hop]:
         """What peers have to receive so that a query at a peer has its rows; the first hops first."""
-        chosen = plan(self.network, needed, peer, widen=widen)
+        return self._hops_of(plan(self.network, needed, peer, widen=widen), needed, peer)
+
+    def cheapest_hops(self, needs: Sequence[Properties], peer: str) -> list[Hop]:
+        """The hops of the cheapest plan for one of the needs, from any of which a query can be computed.
+
+        Partial aggregates must be known to all peers of their route. Of equal plans, that of the first need is taken.
+        """
+        plans = sorted(((plan(self.network, need, peer), need) for need in needs), key=lambda planned: planned[0].rank)
+        for chosen, needed in plans:
+            hops = self._hops_of(chosen, needed, peer)
+            if needed.aggregation is None or self._can_pass_aggregates(hops):
+                return hops
+        raise TureenError("the peers on the way do not send partial aggregates")
+
+    def _can_pass_aggregates(self, hops: Iterable[Hop]) -> bool:
+        names = {name for hop in hops for name in (hop.peer, hop.sender)}
+        return all(self.states[name].aggregates for name in names if name in self.states)
+
+    def _hops_of(self, chosen: EvaluationPlan, needed: Properties, peer: str) -> list[Hop]:
         hops = [self._widened(number, wide) for number, wide in chosen.widen]
         if hops and hops[-1].sender == chosen.tap:
             hops.pop()  # it is tapped before the last flow that was to be widened

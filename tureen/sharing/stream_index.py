@@ -158,7 +158,7 @@ class _Table(Generic[Name]):
             read = self._numbers_of(query.columns | query.clause_columns)
             certain = candidates & self._is_box[:used] & _all(has[:, read])
         if query.aggregation is not None:
-            candidates |= is_aggregated if bounds is None else is_aggregated & self._equals(*bounds)
+            candidates |= is_aggregated if bounds is None else is_aggregated & self._contains(*bounds)
         names = [self._names[row] for row in np.flatnonzero(certain)]
         for row in np.flatnonzero(candidates & ~certain):
             properties = self._properties[row]
@@ -183,12 +183,6 @@ class _Table(Generic[Name]):
         used = len(self._names)
         within = (self._low[:used] <= low) & (self._high[:used] >= high) & (~self._present[:used] | present)
         return _all(within)
-
-    def _equals(self, low: Keys, high: Keys, present: Flags) -> Flags:
-        """The streams whose bounds are those of a query."""
-        used = len(self._names)
-        same = (self._low[:used] == low) & (self._high[:used] == high) & (self._present[:used] == present)
-        return _all(same)
 
     def _bounds(self, selection: Premise) -> tuple[Keys, Keys, Flags] | None:
         """The bounds of the tuples that satisfy a clause, and the columns that are not NULL; None if not known."""

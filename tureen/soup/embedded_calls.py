@@ -91,7 +91,8 @@ class EmbeddedCalls:
         invoker, network = self._pot.components.invoker, self._pot.network
         explained = invoker.explain(handle)
         if network is not None:
-            remote = network.placements(invoker.with_prepared(handle, lambda query, *_: query.stream_ids))
+            replicas = invoker.with_prepared(handle, lambda query, *_: query.stream_ids)
+            remote = network.placements(replicas, invoker.query_of(handle))
             explained |= {"remote": remote} if remote else {}
         return explained
 

@@ -63,7 +63,7 @@ class Registry:
                 raise TureenError(
                     "plan and jit are for joins, and the query has one input", hint="leave out plan and jit"
                 )
-            with claimed_inputs(relations, query, self.remote) as inputs:
+            with claimed_inputs(relations, query, self.remote, aggregates=True) as inputs:
                 new = Registration(
                     sql,
                     shape,

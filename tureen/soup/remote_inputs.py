@@ -20,8 +20,11 @@ class RemoteStreams(Protocol):
         """Add the stream that a peer shares under that name to the catalog; None if no peer shares one."""
         ...
 
-    def replica_for(self, stream: Stream, query: Query, number: int) -> int:
-        """A replica with what the leaf of that number of a query needs, claimed until `release`."""
+    def replica_for(self, stream: Stream, query: Query, number: int, *, aggregates: bool = False) -> NewInput:
+        """A replica with what the leaf of that number of a query needs, claimed until `release`, and its clause.
+
+        With `aggregates`, it may have partial aggregates instead of tuples.
+        """
         ...
 
     def whole_replica(self, stream: Stream) -> int:
@@ -52,12 +55,18 @@ def finding_remote(find: Find, remote: RemoteStreams | None) -> Find:
 
 @contextmanager
 def claimed_inputs(
-    relations: Relations, query: Query, remote: RemoteStreams | None, *, whole: bool = False
+    relations: Relations,
+    query: Query,
+    remote: RemoteStreams | None,
+    *,
+    whole: bool = False,
+    aggregates: bool = False,
 ) -> Iterator[tuple[NewInput, ...]]:
     """The inputs of a query to register, over replicas where streams live at other servers.
 
     The replicas are kept until the end of the block, by which the query is registered. With `whole`, they have all
-    tuples of their streams: the constants of the query are not known.
+    tuples of their streams: the constants of the query are not known. With `aggregates`, they may have partial
+    aggregates, if the answer can be computed from them.
     """
     claimed: list[int] = []
     inputs: list[NewInput] = []
@@ -67,9 +76,13 @@ def claimed_inputs(
             if remote is None or not isinstance(stream, Stream) or stream.home is None:
                 inputs.append(relations.new_input(leaf))
                 continue
-            replica = remote.whole_replica(stream) if whole else remote.replica_for(stream, query, number)
-            claimed.append(replica)
-            inputs.append(NewInput(replica, leaf.clause))
+            if whole:
+                new = NewInput(remote.whole_replica(stream), leaf.clause)
+            else:
+                new = remote.replica_for(stream, query, number, aggregates=aggregates)
+            assert new.stream_id is not None
+            claimed.append(new.stream_id)
+            inputs.append(new)
         yield tuple(inputs)
     finally:
         for replica in claimed:

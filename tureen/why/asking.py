@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.closed.tuple_groups import Mask
-from tureen.errors import SqlError, UnknownColumn
+from tureen.errors import SqlError, UnknownColumn, Unsupported
 from tureen.join import visible_leaves
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import JoinInput, Numbers
@@ -29,6 +29,7 @@ from tureen.results.standing_check import check_standing, relation_of
 from tureen.results.stepping import LATEST, Stepping, steps_at
 from tureen.results.stream_state import Snapshot
 from tureen.schema import Schema
+from tureen.sharing.partial_rows import has_partial_rows
 from tureen.why.after_joining import JoinedAnswer, NumberedSteps, Verdict
 from tureen.why.asked_tuples import AskedTuple, AskedTuples, rows_of_table, tuples_of_stream
 from tureen.why.explanation import ExplainedTuple, Explanation, Reason, value_text
@@ -43,6 +44,13 @@ def explain_tuples(invoker: Invoker, handle: str, condition: str, now: int | Non
 
     def explain(registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> Explanation:
         check_standing(registered)
+        for state in snapshot.streams.values():
+            if has_partial_rows(state.stream.schema):
+                raise Unsupported(
+                    f"the tuples of stream '{state.stream.name}' are not here: the answer is computed from partial "
+                    "aggregates that another server sends",
+                    hint="ask at the server where the stream lives",
+                )
         instant = invoker.answers.now_of([state.stream for state in snapshot.streams.values()]) if now is None else now
         return _Asking(invoker.answers, registered, snapshot, instant).explain(ready, condition, limit)
 
