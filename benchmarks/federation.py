@@ -35,6 +35,7 @@ LINKS = (("A", "B"), ("B", "C"), ("B", "D"))
 """The stream lives at A; C and D know B alone."""
 
 PLACES = {"Q1": "C", "Q2": "D", "Q3": "B", "Q4": "A"}
+AVERAGES = {"Q3": "C", "Q4": "D"}
 USES = {"A-B": 3, "B-C": 1, "B-D": 1}
 """The number of queries that are behind each link."""
 
@@ -65,6 +66,7 @@ def measure(root: Path, report: Report, scale: Scale) -> LinkSizes:
             for name in "CD":
                 peers[name].client.register("SELECT * FROM photons")
             whole = _push(peers, scale.federated_photons)
+        _measure_averages(root / "averages", report, scale)
     for link, size in shared.items():
         report.add(f"link {link}, shared flows", size / 1e3, "kB")
         report.add(f"link {link}, the whole stream once", whole[link] / 1e3, "kB")
@@ -106,6 +108,26 @@ def _measure_sharing(root: Path, report: Report, scale: Scale) -> dict[str, int]
         busy = [_register(peers, number, 0) for number in numbers]
         report.add("the same while the history of others arrives, p50", 1e3 * median(busy), "ms")
         return sizes
+
+
+def _measure_averages(root: Path, report: Report, scale: Scale) -> None:
+    """The bytes of each link for Queries 3 and 4 alone: averages of doubles, and of integers."""
+    for column, rows in (("en", "tuples"), ("phc", "partial aggregates")):
+        with _servers(root / column) as peers:
+            _create_stream(peers)
+            # The planner has a sample then.
+            peers["A"].client.push("photons", list(photons(SAMPLE_ROWS)))
+            for name, place in AVERAGES.items():
+                text = QUERIES[name].replace("/en", f"/{column}")
+                peers[place].client.register(text, name=name, language="wxquery")
+            sizes = _push(peers, scale.federated_photons, SAMPLE_ROWS)
+            for name, place in AVERAGES.items():
+                query = peers[place].client.query(name)
+                expected = peers["A"].client.answer_once(QUERIES[name].replace("/en", f"/{column}"), language="wxquery")
+                assert query.invoke().table.equals(expected.table), f"wrong answer for {name}"
+                assert [remote["rows_are"] for remote in query.explain()["remote"]] == [rows]
+        for link, size in sizes.items():
+            report.add(f"link {link}, averages of {column} as {rows}", size / 1e3, "kB")
 
 
 def _register(peers: dict[str, RunningPeer], number: int, count: int) -> float:
@@ -151,12 +173,12 @@ def _create_stream(peers: dict[str, RunningPeer]) -> None:
         peers[sender].client.share_stream(receiver, "photons")
 
 
-def _push(peers: dict[str, RunningPeer], count: int) -> dict[str, int]:
-    """Push photons; the bytes that each link has received when all have arrived."""
+def _push(peers: dict[str, RunningPeer], count: int, before: int = 0) -> dict[str, int]:
+    """Push photons, after some that were pushed before; the bytes that links have received when all have arrived."""
     rows = list(photons(count))
     for start in range(0, count, BATCH):
         peers["A"].client.push("photons", rows[start : start + BATCH])
-    _wait(peers, count)
+    _wait(peers, before + count)
     sizes = dict.fromkeys(USES, 0)
     for name, peer in peers.items():
         for link in _links(peer):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tureen.errors import PeerFailed
+from tureen.federation.flow import known_flow
 from tureen.federation.frame import FlowFrame
 from tureen.federation.link_intake import LinkIntake
 from tureen.pot.home_progress import HomeProgress
@@ -22,13 +23,15 @@ from tureen.testing.manual_engine import ManualEngine
 class Receiver:
     """A link, and what its replica has."""
 
-    def __init__(self, root: Path, schema: str, time: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, root: Path, schema: str, time: str | None = None, flow: str = "SELECT * FROM s", **options: Any
+    ) -> None:
         self.engine = ManualEngine(root)
         with self.engine.catalog.write() as tx:
             parsed = Schema.parse(schema, time)
             settings = {"clock": "wall", "retain": None, "source": None, **options}
             stream = create_stream(tx, "s", parsed, home="alpha", origin="x/1", **settings)
-            self.link = create_link(tx, stream, "alpha", "SELECT * FROM s")
+            self.link = create_link(tx, stream, "alpha", flow, known_flow(flow, "s", parsed).partials)
         self.moment = 0
         self.intake = LinkIntake(self.link, self.engine.inbox, lambda: self.moment, HomeProgress())
 
@@ -110,3 +113,22 @@ def test_times_of_arrival_are_those_of_the_home(tmp_path: Path) -> None:
     assert (receiver.last_time, receiver.count) == (20, 3)
     with pytest.raises(PeerFailed, match="has no time"):
         receiver.intake.take(FlowFrame(12, None, receiver.rows([10], a=[1], _arrival=[None])))
+
+
+def test_partial_aggregates_stand_for_tuples_that_are_not_stored(tmp_path: Path) -> None:
+    flow = "SELECT count(*), sum(a) FROM s [TUMBLE 1 MINUTE]"
+    receiver = Receiver(tmp_path, "a INT, ts TIMESTAMP", "ts", flow)
+    assert receiver.intake.request.punctuations is None
+
+    def taken(next_id: int, ids: list[int], firsts: list[Any]) -> int:
+        values: dict[str, list[Any]] = {"ts": ids, "_count": ids, "_sum:a": ids, "_first": firsts}
+        return receiver.intake.take(FlowFrame(next_id, None, receiver.rows(ids, **values)))
+
+    assert taken(10, [3, 7], [0, 0]) == 2
+    assert taken(10, [3, 7], [0, 0]) == 0
+    wrong: list[tuple[list[int], list[Any]]] = [([12], [9]), ([12], [13]), ([12], [None]), ([12, 13], [11, 10])]
+    for ids, firsts in wrong:
+        with pytest.raises(PeerFailed, match="stand for tuples that are stored"):
+            taken(20, ids, firsts)
+    assert receiver.count == 2
+    assert taken(20, [12, 13], [10, 10]) == 2

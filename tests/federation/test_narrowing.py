@@ -12,8 +12,9 @@ from tests.federation.nodes import Node, Nodes
 from tests.federation.trades import NOW, TRADES, assert_same, new_prices, push, trades
 from tureen.federation.federation_settings import FederationSettings
 from tureen.federation.network_placement import NetworkPlacement
-from tureen.position import BEGINNING
+from tureen.position import BEGINNING, Position
 from tureen.pot.streams import Stream, find_stream
+from tureen.punctuation import Punctuation
 from tureen.testing.manual_engine import ManualClock, ManualEngine
 
 
@@ -56,6 +57,34 @@ def test_a_wide_flow_is_narrowed_when_its_query_is_gone(nodes: Nodes, twin: Manu
     wide = nodes["C"].register(WIDE)
     nodes.tend()
     assert_same(nodes["C"].invoke(wide), twin.invoke(twin.register(WIDE)))
+
+
+def test_a_narrowed_flow_has_the_punctuations_of_its_columns(nodes: Nodes, twin: ManualEngine) -> None:
+    """Those before and after the change, each once; not those of columns that are not received any more."""
+    final = "SELECT price, count(*) AS n FROM trades WHERE price BETWEEN 10 AND 12 GROUP BY price EMIT FINAL"
+
+    def punctuated(engine: ManualEngine, handle: str) -> list[str]:
+        new = engine.invoker.new_rows(handle, Position.parse(BEGINNING), punctuations=True)
+        return [str(placed.pattern) for placed in new.punctuations]
+
+    push(nodes, twin, [*trades(10, 11, 12, 20), Punctuation(price=10)])
+    handles = {text: nodes["C"].register(text) for text in (NARROW, WIDE, final)}
+    nodes.tend()
+    push(nodes, twin, [*trades(11, 12, 13), Punctuation(qty=5), Punctuation(price=20)])
+    nodes["C"].unregister(handles.pop(WIDE))
+    nodes.tend()
+    assert all("BETWEEN 10.0 AND 12.0" in link.flow for name in "BC" for link in nodes[name].links())
+    for values in ({"price": 11}, {"qty": 7}, {"price": 10}, {"price": 12}):
+        assert_same(nodes["C"].invoke(handles[final]), twin.invoke(twin.register(final)))
+        push(nodes, twin, [*trades(12, 30), Punctuation(**values)])
+    assert_same(nodes["C"].invoke(handles[final]), twin.invoke(twin.register(final)))
+    assert nodes["C"].invoke(handles[final]).table.to_pylist() == [
+        {"price": 10.0, "n": 1},
+        {"price": 11.0, "n": 2},
+        {"price": 12.0, "n": 6},
+    ]
+    expected = punctuated(twin, twin.register(NARROW))
+    assert punctuated(nodes["C"].engine, handles[NARROW]) == list(dict.fromkeys(expected))
 
 
 def test_a_flow_is_narrowed_only_after_some_time_without_changes(tmp_path: Path) -> None:

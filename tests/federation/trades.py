@@ -21,7 +21,7 @@ def trades(*prices: float) -> list[dict[str, Any]]:
     ]
 
 
-def push(nodes: Nodes, twin: ManualEngine, rows: list[dict[str, Any]]) -> None:
+def push(nodes: Nodes, twin: ManualEngine, rows: list[Any]) -> None:
     nodes["A"].engine.append("trades", rows)
     twin.append("trades", rows)
     nodes.receive()

@@ -94,9 +94,9 @@ class LinkIntake:
 
     def _check_firsts(self, rows: pa.RecordBatch, frame: FlowFrame) -> None:
         """Raise if new rows of partial aggregates stand for tuples that earlier ones stand for."""
-        column = rows.column(FIRST_ID)
-        firsts = np.asarray(column)
-        if frame.punctuations or column.null_count or firsts[0] < self.progress.next_id or (np.diff(firsts) < 0).any():
+        firsts, ids = np.asarray(rows.column(FIRST_ID)), np.asarray(rows.column(HOME_ID))
+        is_valid = not frame.punctuations and not rows.column(FIRST_ID).null_count
+        if not is_valid or firsts[0] < self.progress.next_id or (np.diff(firsts) < 0).any() or (firsts > ids).any():
             raise PeerFailed("partial aggregates of a flow stand for tuples that are stored, or for none")
 
     def _store(self, rows: pa.RecordBatch, placed: Sequence[PlacedPattern], frame: FlowFrame) -> None:

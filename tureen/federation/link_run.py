@@ -14,6 +14,7 @@ from tureen.federation.link_intake import LinkIntake
 from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.neighbour import Neighbour
 from tureen.pot.links import Link
+from tureen.sharing.partial_rows import has_partial_rows
 from tureen.window import from_micros
 
 log = logging.getLogger("tureen")
@@ -48,6 +49,11 @@ class LinkState(NamedTuple):
     next_id: int
     """The id at the home up to which everything is stored."""
     connections: int
+
+    @property
+    def is_aggregated(self) -> bool:
+        """Whether it receives partial aggregates instead of tuples."""
+        return has_partial_rows(self.link.replica.schema)
 
 
 class LinkRun:

@@ -8,7 +8,6 @@ from typing import Any
 
 from tureen.errors import TureenError
 from tureen.federation.federation import Federation
-from tureen.federation.flow import link_flow
 from tureen.federation.link_run import LinkState
 from tureen.federation.listing import describe_link
 from tureen.federation.network_placement import NetworkPlacement
@@ -55,7 +54,7 @@ class NetworkView:
 
     def _placement(self, state: LinkState, query: Query, uses: Counter[int], held: list[HeldFlow]) -> dict[str, Any]:
         link, placement = state.link, self._planner.placement
-        is_aggregated = link_flow(link).aggregation is not None
+        is_aggregated = state.is_aggregated
         source = placement.feeding(link, self._federation.links())
         route, tap = _route(placement, self._federation.name, link.stream, source)
         return {

@@ -136,6 +136,7 @@ COUNTS = {
     "tureen_invocations_running": "Invocations in progress.",
     "tureen_oldest_push_seconds": "Seconds since the oldest sampled push that is not committed yet.",
     "tureen_links": "Links over which tuples of other servers are received.",
+    "tureen_links_aggregated": "Links over which partial aggregates are received instead of tuples.",
     "tureen_links_away": "Links whose peers are away or refuse to send.",
     "tureen_link_rows": "Rows that were received from other servers.",
     "tureen_link_bytes": "Bytes that were received from other servers.",

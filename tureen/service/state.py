@@ -218,6 +218,7 @@ class Service:
         links, sent = self.federation.link_states(), self.federation.serving.sent.totals().values()
         return {
             "tureen_links": len(links),
+            "tureen_links_aggregated": sum(link.is_aggregated for link in links),
             "tureen_links_away": sum(link.state in TROUBLED for link in links),
             "tureen_link_rows": sum(link.rows for link in links),
             "tureen_link_bytes": sum(link.bytes for link in links),
