@@ -63,10 +63,9 @@ def link_progress(tx: Connection, replica: int) -> str | None:
     return tx.execute(select(streams.c.derived_to).where(streams.c.id == replica)).scalar()
 
 
-def replica_flow(tx: Connection, replica: int) -> str:
-    """What a replica receives."""
-    flow: str = tx.execute(select(links.c.flow).where(links.c.stream_id == replica)).scalar_one()
-    return flow
+def replica_flow(tx: Connection, replica: int) -> str | None:
+    """The flow that a replica receives; None if it was dropped."""
+    return tx.execute(select(links.c.flow).where(links.c.stream_id == replica)).scalar()
 
 
 def change_link(tx: Connection, replica: int, peer: str, flow: str) -> None:

@@ -102,6 +102,8 @@ class PreparedQueries:
             return Ready.of(query, schema_of(query.stream.relation))
         with self._view.catalog.read() as tx:
             flow = replica_flow(tx, stream.id)
+        if flow is None:
+            raise UnknownStream(f"stream '{stream.name}' is not received any more")
         aggregation = parse_selection(flow, stream.name, stream.visible).aggregation
         assert aggregation is not None
         return Ready.of(over_partial_rows(query, stream.visible, aggregation), stream.schema)
