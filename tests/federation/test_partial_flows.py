@@ -107,7 +107,7 @@ def test_random_networks_with_partial_aggregates(monkeypatch: pytest.MonkeyPatch
     counts: list[int] = []
 
     @given(st.integers(0, 1_000_000))
-    @example_settings(5)
+    @example_settings(3)
     def check(seed: int) -> None:
         with TemporaryDirectory() as directory:
             test = AggregateTwinTest(Path(directory), seed)
@@ -118,7 +118,7 @@ def test_random_networks_with_partial_aggregates(monkeypatch: pytest.MonkeyPatch
                 test.close()
 
     check()
-    assert sum(counts) > 3
+    assert sum(counts) > 1
 
 
 def run(test: AggregateTwinTest) -> None:
