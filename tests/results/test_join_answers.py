@@ -270,6 +270,8 @@ CHAIN = "WITH q0 AS (SELECT x FROM a)" + "".join(
         ("SELECT count(*) AS n FROM (SELECT collect_list(x) AS l FROM a) t GROUP BY l", Unsupported, "ARRAY"),
         ("SELECT max(l) AS m FROM (SELECT collect_list(x) AS l FROM a) t", Unsupported, "ARRAY"),
         ("SELECT a.x FROM a [ROWS 2 SLIDE 1] JOIN b ON a.k = b.k", Unsupported, "steps of rows over a join"),
+        ("SELECT x FROM a [ROWS 2 SLIDE 1] WHERE k IN (SELECT k FROM b)", Unsupported, "nor with a subquery"),
+        ("SELECT max(x) FROM a [ROWS 2 SLIDE 1] WHERE x > (SELECT min(x) FROM b)", Unsupported, "nor with a subquery"),
         (
             "SELECT count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY TUMBLE(a.ts, INTERVAL 1 MINUTE)",
             Unsupported,

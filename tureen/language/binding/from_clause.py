@@ -205,7 +205,8 @@ class FromReader:
         """Whether a join was written as a comma, which sqlglot's tree does not say."""
         if join.args.get("on") is not None or join.args.get("using") or join.args.get("side"):
             return False
-        before = [token for token in self._tokens if token.start < offset_of(join.this)]
+        start = offset_of(join.this)
+        before = [token for token in self._tokens if token.start < start]
         while before and before[-1].token_type is TokenType.L_PAREN:
             before.pop()
         return bool(before) and before[-1].token_type is TokenType.COMMA

@@ -112,10 +112,12 @@ def _texts(scope: Scope, tokens: list[Token]) -> list[tuple[str, int]]:
     depth, start = 0, 1
     if len(tokens) > 1 and tokens[1].token_type in (TokenType.DISTINCT, TokenType.ALL):
         start = 2
+    has_from = any(token.token_type is TokenType.FROM for token in tokens)
+    ends = {TokenType.FROM} if has_from else _AFTER_ITEMS
     for i, token in enumerate(tokens):
         kind = token.token_type
         depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-        is_last = i + 1 == len(tokens) or tokens[i + 1].token_type in _AFTER_ITEMS
+        is_last = i + 1 == len(tokens) or tokens[i + 1].token_type in ends
         if depth == 0 and i >= start and (kind is TokenType.COMMA or is_last):
             end, at = tokens[i - (kind is TokenType.COMMA)].end, tokens[start].start
             texts.append((" ".join(scope.source.text[at : end + 1].split()), at))

@@ -209,6 +209,12 @@ def _bound_select(context: Context, tokens: list[Token], operand: SetOperand | N
     for run_pass in PASSES:
         run_pass(draft)
     query = draft.query()
+    if query.steps is not None and query.steps.rows and query.joins:
+        raise Unsupported(
+            "steps of rows over a join are not supported, nor with a subquery",
+            hint="write steps of time, such as [TUMBLE 5 MINUTES]",
+            location=draft.source.token(draft.parts.select[0]),
+        )
     check_final(draft, query)
     return query
 
@@ -375,12 +381,6 @@ def _checked_steps(draft: Draft, steps: Steps | None) -> Steps | None:
             "steps of time in a window of rows are not supported",
             hint="count both in rows, or both in time",
             location=draft.source.token((parts.begin or parts.end or parts.select)[0]),
-        )
-    if steps is not None and steps.rows and len(draft.scope.visible) > 1:
-        raise Unsupported(
-            "steps of rows over a join are not supported",
-            hint="write steps of time, such as [TUMBLE 5 MINUTES]",
-            location=draft.source.token(parts.select[0]),
         )
     if parts.partial is None:
         return steps

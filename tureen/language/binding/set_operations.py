@@ -59,10 +59,10 @@ def _first(operand: SetTokens | list[Token]) -> Token:
 
 def _common_type(source: Source, operator: SetOperator, output: Output, other: Output, at: int) -> Type:
     left, right = output.value.type, other.value.type
-    if output.is_untyped or other.is_untyped:
-        return right if output.is_untyped else left
     if left.kind is Kind.ARRAY or right.kind is Kind.ARRAY:
         raise TypeMismatch(f"{operator.value} does not support ARRAY", location=source.location(at))
+    if output.is_untyped or other.is_untyped:
+        return right if output.is_untyped else left
     try:
         target = common(source, [Ref(Column("left", left), at), Ref(Column("right", right), at)])
     except TureenError:
