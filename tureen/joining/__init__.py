@@ -10,7 +10,8 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
 * `partners.py`, `partner_kernels.py`: the rows of one side that satisfy comparisons with a row of the other; an input
   may find them by a key index instead
 * `key_columns.py`: the columns by which an input may be probed
-* `partnered.py`: the rows of outer, semi, anti and ASOF joins, given the partners
+* `partnered.py`: the rows of outer, semi, anti and ASOF joins, given the partners; `equal_rows.py`: rows that have the
+  same partners
 * `row_order.py`: the order of joined rows; `row_conditions.py`: conditions over them; `join_limits.py`: how many there
   may be
 * `join_evaluation.py`: a join tree, side by side; `inner_plan.py`: the factors of an inner join by their sides

@@ -22,6 +22,7 @@ from tureen.join import (
     LateralJoin,
     field_name,
 )
+from tureen.joining.equal_rows import equal_rows
 from tureen.joining.inner_plan import RANGES, inner_plan
 from tureen.joining.join_input import JoinInput, LateralInput, Numbers
 from tureen.joining.join_keys import keys_of
@@ -182,10 +183,17 @@ class JoinEvaluation:
             # All rows have the same partners.
             self._compute(entry, sides.right, np.zeros(len(sides.right), np.int64), 1)
             return left.beside(JoinedRows({join.result: np.zeros(len(left), np.int64)}, len(left)))
+        numbers = np.arange(len(left))
+        if not entry.depends_on_order:
+            read = [field for factor in join.factors for field in factor.fields] + [*entry.fields]
+            columns = [self.values(field, left) for field in dict.fromkeys(read) if field.input in left.rows]
+            chosen, numbers = equal_rows(columns, len(left))
+            # Rows with equal values have the same partners.
+            sides = self._sides(left.take(chosen), right, join.factors)
         first, second = self._pair_numbers(sides.left, sides.right, sides.factors)
         pairs = sides.left.take(first).beside(sides.right.take(second))
-        self._compute(entry, pairs, sides.left_rows[first], len(left))
-        return left.beside(JoinedRows({join.result: np.arange(len(left))}, len(left)))
+        self._compute(entry, pairs, sides.left_rows[first], int(numbers.max(initial=-1)) + 1)
+        return left.beside(JoinedRows({join.result: numbers}, len(left)))
 
     def _compute(self, entry: LateralInput, partners: JoinedRows, of_rows: Numbers, rows: int) -> None:
         in_order = order_of(self.inputs, partners)

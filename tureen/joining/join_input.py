@@ -58,6 +58,8 @@ class LateralInput(JoinInput, Protocol):
 
     fields: Sequence[Field]
     """The columns that they are computed from."""
+    depends_on_order: bool
+    """Whether a row depends on the order of its partners."""
 
     def compute(self, partners: pa.Table, of_rows: Numbers, rows: int) -> None:
         """Compute a row for each of `rows` rows, given the columns of all partners and the row that each belongs to.

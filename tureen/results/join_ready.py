@@ -9,6 +9,7 @@ from itertools import count
 
 import pyarrow as pa
 
+from tureen.aggregate_functions import COMPUTATIONS
 from tureen.errors import QueryFailed
 from tureen.join import Field, parse_field
 from tureen.matching import Selector
@@ -112,6 +113,8 @@ class ReadyLateral:
     uses_now: bool
     is_scalar: bool
     """Whether a row must not have more than one partner."""
+    depends_on_order: bool
+    """Whether its value depends on the order of partners."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,9 @@ def _lateral(query: Query, *, is_scalar: bool) -> ReadyLateral:
     (by_row,) = Plans.of(replace(query, grouping=replace(grouping, keys=(of_row,))), ())
     (of_none,) = Plans.of(query, ())
     fields = tuple(parse_field(name) for name in query.columns)
-    return ReadyLateral(fields, Finish(query), by_row, of_none, query.uses_now, is_scalar)
+    # Aggregates that are combined from partial states do not depend on the order of rows.
+    in_order = any(COMPUTATIONS[aggregate.function].state is None for aggregate in grouping.aggregates)
+    return ReadyLateral(fields, Finish(query), by_row, of_none, query.uses_now, is_scalar, in_order and not is_scalar)
 
 
 def _whole(entry: Input, schema: pa.Schema) -> Selector | None:

@@ -31,6 +31,11 @@ class LateralValues:
         """The columns of the partners that values are computed from."""
         return self._ready.fields
 
+    @property
+    def depends_on_order(self) -> bool:
+        """Whether a value depends on the order of partners."""
+        return self._ready.depends_on_order
+
     def compute(self, partners: pa.Table, of_rows: Numbers, rows: int) -> None:
         """Compute the value of each row from its partners."""
         if self._ready.is_scalar and len(of_rows) and (most := int(np.bincount(of_rows).max())) > 1:

@@ -14,7 +14,7 @@ from tureen.language.source import Source
 from tureen.language.tree import BOOLEAN, Const
 from tureen.query import ConstantRows, Expression, Output
 
-MAX_ROWS = 10_000
+MAX_ROWS = 1_000
 """The maximum number of rows of VALUES; more belong into a table."""
 
 _TRUE = Expression("TRUE", BOOLEAN, ())
@@ -24,11 +24,11 @@ ONE_ROW = ConstantRows((Output("row", _TRUE),), ((_TRUE,),))
 
 def read_values(source: Source, node: exp.Values) -> ConstantRows:
     """The rows of VALUES, whose columns are `col1`, `col2` and so on unless an alias names them."""
-    rows = [[_constant(source, value) for value in _fields(row)] for row in node.expressions]
-    if len(rows) > MAX_ROWS:
+    if len(node.expressions) > MAX_ROWS:
         raise Unsupported(
             f"VALUES can have at most {MAX_ROWS:,} rows", hint="create a table", location=source.node(node)
         )
+    rows = [[_constant(source, value) for value in _fields(row)] for row in node.expressions]
     sizes = {len(row) for row in rows}
     if len(sizes) > 1:
         raise SqlError("the rows of VALUES must have the same number of values", location=source.node(node))
