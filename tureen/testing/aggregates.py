@@ -11,7 +11,6 @@ from functools import cmp_to_key, reduce
 from operator import and_, or_, xor
 from typing import Any
 
-from tureen.aggregate_functions import FIRST_IN_ORDER
 from tureen.errors import QueryFailed
 from tureen.query import Aggregate
 from tureen.schema import INTEGRAL, Kind, Type
@@ -139,7 +138,7 @@ TWINS: dict[str, Twin] = {
     "percentile": _of_present(_percentile),
     "first": lambda _, rows: rows[0][0] if rows else None,
     "last": lambda _, rows: rows[-1][0] if rows else None,
-    FIRST_IN_ORDER: lambda call, rows: rows_in_order(call, rows)[0][0] if rows else None,
+    "first_in_order": lambda call, rows: rows_in_order(call, rows)[0][0] if rows else None,
     "first_present": _of_present(lambda _, values: values[0]),
     "last_present": _of_present(lambda _, values: values[-1]),
     "max_by": _by_other,
