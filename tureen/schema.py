@@ -115,7 +115,7 @@ class Type:
         kind = Kind[name]
         if kind is not Kind.DECIMAL:
             if match.group(2) and name != "STRING":
-                raise InvalidSchema(f"type {name} has no length")
+                raise InvalidSchema(f"type {name} has no length", hint=f"write {name}")
             return cls(kind)
         precision, scale = int(match.group(2) or 10), int(match.group(3) or 0)
         if not 1 <= precision <= 38 or scale > precision:

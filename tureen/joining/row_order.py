@@ -10,6 +10,9 @@ from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
 from tureen.stems.tuple_order import order_by_time
 
+WITHOUT_TIME = np.iinfo(np.int64).min
+"""The time of rows that contain no tuple of a stream: before all others."""
+
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -22,7 +25,7 @@ def order_of(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers | None:
 
 
 def earliest_times(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers:
-    """The earliest time of each row; of rows without a tuple, a time before all others."""
+    """The earliest time of each row; `WITHOUT_TIME` for rows that contain no tuple of a stream."""
     earliest: Numbers | None = None
     for number, numbers in rows.rows.items():
         exists = numbers >= 0
@@ -34,8 +37,8 @@ def earliest_times(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers:
                 times[exists] = of_existing
             earliest = times if earliest is None else np.minimum(earliest, times)
     if earliest is None:
-        return np.full(len(rows), np.iinfo(np.int64).min)
-    return np.where(earliest == _NEVER, np.iinfo(np.int64).min, earliest)
+        return np.full(len(rows), WITHOUT_TIME)
+    return np.where(earliest == _NEVER, WITHOUT_TIME, earliest)
 
 
 def ids_or_first(source: JoinInput, rows: Numbers) -> Numbers:

@@ -7,6 +7,7 @@ Does not know data, Spark, the pot, or how a query is answered.
 The order of the passes is in `binding/passes.py`. The vocabulary: `source.py` (a text and locations in it), `tree.py`,
 `types.py` and `decimal_types.py` (bound expressions), `literals.py`, `moments.py`, `durations.py`, `cast.py` and
 `spelling.py` (values), `expression_text.py` (bound expressions for people to read).
+`other_engines.py` has hints for those who know other engines.
 
 * `text/`: tokens: the parts of a query, its window, IN lists; statements and their declarations
 * `binding/`: names and types, aggregates, window functions, groups, outputs

@@ -16,10 +16,11 @@ from tureen.eddy.costly_factors import JoinPlacement
 from tureen.errors import DamagedFile, LimitExceeded, QueryFailed
 from tureen.join import InnerJoin, Join, JoinTree, leaves
 from tureen.joining.join_evaluation import JoinEvaluation
-from tureen.joining.join_input import JoinInput
+from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.partnered import KnownPairs
+from tureen.joining.row_order import WITHOUT_TIME
 from tureen.pot.registered import RegisteredInput
 from tureen.query import RelationKind, block_column
 from tureen.results.axis import TimeAxis
@@ -120,7 +121,7 @@ class JoinAnswer:
             stepping = None if query.steps is None else self.stepping(query.steps)
             if stepping is None and not ready.needs_order:
                 matches = replace(matches, needs_order=False)
-            steps_of = None if stepping is None else lambda _: stepping.of_each(matches.times - stepping.steps.origin)
+            steps_of = None if stepping is None else lambda _: _steps_of(stepping, matches.times)
             rows, steps = rows_in_steps(matches, ready.fields, now, query.at_now, steps_of)
             if query.grouping is None:
                 return rows if stepping is None else _with_columns(rows, stepping, steps)
@@ -344,6 +345,16 @@ class JoinAnswer:
         end = min((span.end for span in self.step_spans if span.end is not None), default=None)
         first, last = whole_steps(steps, begin, end, self.now)
         return Stepping(steps, [], first, last, TimeAxis((), "", steps.origin), 0)
+
+
+def _steps_of(stepping: Stepping, times: Numbers) -> tuple[Numbers, Numbers]:
+    """For each pair of a joined row and a step that contains it: the row's index and the step.
+
+    A row of an outer join that contains no tuple of a stream has no time, and is in no step.
+    """
+    (timed,) = np.nonzero(times != WITHOUT_TIME)
+    indexes, steps = stepping.of_each(times[timed] - stepping.steps.origin)
+    return timed[indexes], steps
 
 
 def _with_columns(rows: pa.Table, stepping: Stepping, steps: npt.NDArray[np.int64]) -> pa.Table:

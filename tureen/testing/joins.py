@@ -93,8 +93,8 @@ class JoinRows:
         return [row for _, row in self._timed()]
 
     def by_step(self, steps: Steps) -> Iterator[tuple[Row, list[Row]]]:
-        """The joined rows of each step, by the time of their earliest tuple."""
-        timed = self._timed()
+        """The joined rows of each step, by the time of their earliest tuple; a row without one is in no step."""
+        timed = [(time, row) for time, row in self._timed() if time != _BEFORE_ALL]
         if not timed:
             return
         first = (min(time for time, _ in timed) - steps.width - steps.origin) // steps.slide

@@ -7,6 +7,7 @@
 [TUMBLE length]                         adjacent steps
 [ROWS n SLIDE m]                        steps of n tuples, m apart
 … [START AT time] [EMIT PARTIAL]        the alignment of steps, and whether to include partial steps
+… [ON column]                           the column that must be the stream's time
 ```
 """
 
@@ -26,7 +27,7 @@ from tureen.window import Now, RowsBack, Steps, Window
 
 _FORMS = "[RANGE 5 MINUTES], [ROWS 100], [RANGE 5 MINUTES SLIDE 1 MINUTE] or [TUMBLE 5 MINUTES]"
 _KINDS = ("RANGE", "ROWS", "TUMBLE", "HOP")
-_OPTIONS = ("SLIDE", "START", "EMIT", "BY")
+_OPTIONS = ("SLIDE", "START", "EMIT", "BY", "ON")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class BracketWindow:
 
     window: Window | None
     steps: Steps | None
+    time: Token | None
+    """The column that must be the stream's time, if the bracket names one."""
     after: int
     at: int
 
@@ -56,7 +59,7 @@ class _Bracket:
         self.at = tokens[0].start
         self.reader = DurationReader(source, self.tokens)
 
-    def read(self) -> tuple[Window | None, Steps | None]:
+    def read(self) -> tuple[Window | None, Steps | None, Token | None]:
         kind = self.reader.word()
         if kind not in _KINDS:
             hint = f"write {_FORMS} after the stream"
@@ -72,6 +75,7 @@ class _Bracket:
         self._skip("BY")
         window, steps = self._rows() if kind == "ROWS" else self._lengths(kind)
         steps = self._options(steps)
+        time = self.reader.take() if self._accept("ON") else None
         rest = self.reader.peek()
         if rest is not None:
             raise SqlError(
@@ -79,7 +83,7 @@ class _Bracket:
                 hint=nearest(rest.text, _OPTIONS) or "close the bracket",
                 location=self.source.token(rest),
             )
-        return window, steps
+        return window, steps, time
 
     def _rows(self) -> tuple[Window | None, Steps | None]:
         rows = read_rows(self.reader, least=1)

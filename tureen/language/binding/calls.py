@@ -22,6 +22,7 @@ from tureen.language.functions.regexes import REGEXES
 from tureen.language.functions.signatures import Function, Param, UnsupportedCall
 from tureen.language.functions.text import TEXT
 from tureen.language.functions.time import FIELDS, TIMES
+from tureen.language.other_engines import FOREIGN_FUNCTIONS
 from tureen.language.source import Source, offset_of
 from tureen.language.text.argument_text import argument_text
 from tureen.language.tree import STRING, Call, Const, Expr
@@ -289,7 +290,8 @@ def _unknown(source: Source, node: exp.Expression) -> Unsupported:
     construct = f"the function {name}" if isinstance(node, exp.Func) else f"'{name}'"
     return Unsupported(
         f"{construct} is not supported",
-        hint=nearest(name, [*source.functions.names(), *NAMES, *AGGREGATE_NAMES])
+        hint=FOREIGN_FUNCTIONS.get(name.lower())
+        or nearest(name, [*source.functions.names(), *NAMES, *AGGREGATE_NAMES])
         or "docs/language.md has the list of functions",
         location=source.node(node),
     )

@@ -15,7 +15,7 @@ from tureen.language.binding.conditions import Conditions, Conjuncts
 from tureen.language.binding.constant_rows import ONE_ROW, read_values
 from tureen.language.binding.from_clause import MAX_INPUTS, FromTree
 from tureen.language.binding.outputs import Item, SetOperand, read_count
-from tureen.language.binding.scope import Lookup, OuterColumn, Relation, Scope
+from tureen.language.binding.scope import Lookup, MergedColumn, OuterColumn, Relation, Scope
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import Source, offset_of
 from tureen.language.text.blocks import COMBINED, CommonTable, is_block_name
@@ -113,7 +113,7 @@ class Draft:
         self.context, self.tokens, self.outer = context, tokens, outer
         self.source = context.source
         self.conjuncts = Conjuncts(context.source, []) if conjuncts is None else conjuncts
-        self.merged: dict[str, Expr] = {}
+        self.merged: dict[str, MergedColumn] = {}
         self.values: dict[str, Expr] = {}
         """The values of its subqueries by the name of their block: an item of GROUP BY may name one of SELECT."""
         self.laterals: dict[int, frozenset[str]] = {}
@@ -138,9 +138,15 @@ class Draft:
     def add_relation(self, table: exp.Table) -> Relation:
         """Add a relation of FROM to the inputs."""
         bracket = self._bracket_of(table)
+        common = self.context.tables.get(name_key(table.name))
+        if bracket is not None and bracket.steps is not None and (common is not None or is_block_name(table.name)):
+            raise Unsupported(
+                "the rows of a query have no time, so there are no steps of them",
+                hint="write the steps after a stream in that query, or after a derived stream",
+                location=self.source.location(bracket.at),
+            )
         if is_block_name(table.name):
             return self._add_block(table, self.context.bind_block(self._within(bracket), self.blocks[table.name]))
-        common = self.context.tables.get(name_key(table.name))
         if common is not None:
             definition, context = common
             context = replace(context, window=self._within(bracket).window)
@@ -163,6 +169,8 @@ class Draft:
                     location=self.source.location(bracket.at),
                 )
             window = WHOLE
+        if bracket is not None and bracket.time is not None:
+            self._check_time(named, bracket.time)
         names = (table.alias,) if table.alias else (table.name, named.name)
         return self._add(Relation(names, named.schema, named.kind, named.name, window=window))
 
@@ -326,6 +334,16 @@ class Draft:
             node.meta.get("end") for node in (table.this, None if alias is None else alias.this) if node is not None
         ]
         return next((bracket for bracket in self.brackets if bracket.after in ends), None)
+
+    def _check_time(self, named: NamedRelation, column: Token) -> None:
+        """Raise if the column by which steps are written is not the time of their stream."""
+        time = named.schema.time
+        if time is None or name_key(column.text) != name_key(time):
+            raise SqlError(
+                f"steps of '{named.name}' are by its time{f' {time}' if time else ''}, not by '{column.text}'",
+                hint=f"write {time}" if time else "write FROM stream [TUMBLE 5 MINUTES]",
+                location=self.source.token(column),
+            )
 
     def _within(self, bracket: BracketWindow | None) -> Context:
         """The context of a block in FROM."""

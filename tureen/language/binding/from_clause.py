@@ -13,6 +13,7 @@ from tureen.errors import SqlError, Unsupported
 from tureen.join import JoinKind
 from tureen.language.binding.coerce import coerce, common
 from tureen.language.binding.scope import Relation
+from tureen.language.other_engines import AS_OF
 from tureen.language.source import Source, offset_of
 from tureen.language.tree import Call, Expr
 from tureen.schema import name_key
@@ -21,7 +22,13 @@ MAX_INPUTS = 256
 """The maximum number of relations of a query, with those of its subqueries."""
 
 _TABLE_SUPPORTED = frozenset({"this", "alias", "joins"})
-_TABLE_CLAUSES = {"sample": "TABLESAMPLE", "pivots": "PIVOT", "laterals": "LATERAL VIEW", "hints": "a hint"}
+_TABLE_CLAUSES = {
+    "sample": "TABLESAMPLE",
+    "pivots": "PIVOT",
+    "laterals": "LATERAL VIEW",
+    "hints": "a hint",
+    "version": "AS OF",
+}
 _KINDS = {
     ("", ""): None,
     ("", "INNER"): None,
@@ -187,9 +194,8 @@ class FromReader:
         for key, value in table.args.items():
             if value and key not in _TABLE_SUPPORTED:
                 what = _TABLE_CLAUSES.get(key, key.strip("_").upper())
-                raise Unsupported(
-                    f"{what} is not supported yet", hint="leave it out", location=self._source.node(table)
-                )
+                hint = AS_OF if key == "version" else "leave it out"
+                raise Unsupported(f"{what} is not supported yet", hint=hint, location=self._source.node(table))
 
     def _common_columns(self, left: FromTree, right: FromTree) -> tuple[str, ...]:
         names = [self._names(side) for side in (left, right)]
@@ -231,6 +237,20 @@ def numbers_in(tree: FromTree) -> list[int]:
     if isinstance(tree, Unbound):
         return [*numbers_in(tree.left), *numbers_in(tree.right)]
     return [tree]
+
+
+def check_inner(source: Source, tree: FromTree) -> None:
+    """Raise if a join of a template is not an inner join."""
+    if isinstance(tree, int):
+        return
+    if tree.kind is not None:
+        raise Unsupported(
+            "register_many is supported for inner joins only",
+            hint="register each query by itself",
+            location=source.location(tree.at),
+        )
+    check_inner(source, tree.left)
+    check_inner(source, tree.right)
 
 
 def merged_column(source: Source, kind: JoinKind | None, left: Expr, right: Expr) -> Expr:

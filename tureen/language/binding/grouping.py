@@ -15,7 +15,7 @@ from tureen.language.binding.bind import bind, bind_condition
 from tureen.language.binding.grouping_sets import grouping_sets, has_sets, sets_of
 from tureen.language.binding.outputs import beyond
 from tureen.language.binding.scope import Scope
-from tureen.language.binding.steps import is_step, known_of_steps, step_of
+from tureen.language.binding.steps import is_step, known_of_steps, name_bounds, step_of
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import Source, offset_of
 from tureen.language.tree import BIGINT, TINYINT, Call, Expr, Ref
@@ -164,6 +164,7 @@ def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> Keys:
                     "only one step window is allowed", hint="keep one of them", location=scope.source.node(node)
                 )
             steps = step_of(scope, node)
+            name_bounds(select, node)
     keys: list[Expr] = []
     if not has_sets(clause):
         for node in nodes:

@@ -19,11 +19,11 @@ from tureen.language.binding.conditions import inner_join
 from tureen.language.binding.disjunctions import all_of, conjunct_nodes, conjuncts_of, inputs_of
 from tureen.language.binding.draft import MAX_BLOCKS, Body, Context, Draft
 from tureen.language.binding.emit_final import check_final, check_template
-from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, merged_column, numbers_in
+from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, check_inner, merged_column, numbers_in
 from tureen.language.binding.grouping import Groups, is_grouped, read_having, read_keys
 from tureen.language.binding.lateral import bind_lateral
 from tureen.language.binding.outputs import SetOperand, aliases, read_items, read_order, untyped_null
-from tureen.language.binding.scope import PARAMETERS, Lookup, Relation, Scope
+from tureen.language.binding.scope import PARAMETERS, Lookup, MergedColumn, Relation, Scope
 from tureen.language.binding.select import check_select
 from tureen.language.binding.set_operations import bind_set_operation, query_over
 from tureen.language.binding.steps import known_of_steps
@@ -44,6 +44,7 @@ from tureen.language.text.blocks import (
 from tureen.language.text.depth import parser_stack
 from tureen.language.text.parse import parse_select
 from tureen.language.text.split import split, tokenize, whole_query
+from tureen.language.text.table_functions import steps_in_brackets
 from tureen.language.text.window_bounds import read_window
 from tureen.language.tree import Expr, Ref
 from tureen.predicate import Clause
@@ -55,6 +56,7 @@ from tureen.window import RowsBack, Steps, Window
 def cut(draft: Draft) -> None:
     """Cut the tokens into queries in parentheses, the SELECT that sqlglot reads, and the windows that only we know."""
     draft.tokens, draft.blocks = cut_blocks(draft.source, draft.tokens)
+    draft.tokens = steps_in_brackets(draft.source, draft.tokens)
     draft.parts = split(draft.source, draft.tokens)
 
 
@@ -94,7 +96,7 @@ def resolve_relations(draft: Draft) -> None:
         )
     parameters = draft.context.parameters
     if parameters is not None:
-        _check_inner(draft.source, draft.tree)
+        check_inner(draft.source, draft.tree)
         values = Relation((PARAMETERS,), parameters, RelationKind.VALUES, PARAMETERS, number=len(draft.relations))
         draft.conjuncts.relations.append(values)
         draft.relations.append(values)
@@ -260,18 +262,6 @@ def bind_template_where(
         )
 
 
-def _check_inner(source: Source, tree: FromTree) -> None:
-    """Raise if a join of a template is not an inner join."""
-    if isinstance(tree, int):
-        return
-    if tree.kind is not None:
-        raise Unsupported(
-            "register_many is supported for inner joins only",
-            hint="register each query by itself",
-            location=source.location(tree.at),
-        )
-    _check_inner(source, tree.left)
-    _check_inner(source, tree.right)
 
 
 def _bound_tree(draft: Draft, tree: FromTree) -> JoinTree:
@@ -282,7 +272,9 @@ def _bound_tree(draft: Draft, tree: FromTree) -> JoinTree:
     relations = tuple(relation for relation in draft.relations if relation.number in visible)
     scope = replace(draft.scope, clause="ON", relations=relations, block=None, subquery=None)
     conjuncts = [] if tree.on is None else conjuncts_of(bind_condition(scope, tree.on))
-    conjuncts += [_same_column(draft, scope, tree, name, at) for name, at in tree.using.items()]
+    # From the last name to the first, because each is put before those that were merged before it.
+    equalities = [_same_column(draft, scope, tree, name, at) for name, at in reversed([*tree.using.items()])]
+    conjuncts += reversed(equalities)
     foreign = [conjunct for conjunct in conjuncts if not inputs_of(conjunct) <= visible]
     if foreign and tree.kind is not None:
         raise Unsupported(
@@ -306,12 +298,14 @@ def _same_column(draft: Draft, scope: Scope, tree: Unbound, name: str, at: int) 
     for side in (tree.left, tree.right):
         numbers = set(numbers_in(side))
         relations = tuple(relation for relation in scope.relations if relation.number in numbers)
-        merged = {key: expr for key, expr in draft.merged.items() if inputs_of(expr) <= numbers}
+        merged = {key: column for key, column in draft.merged.items() if column.inputs <= numbers}
         sides.append(replace(scope, relations=relations, merged=merged, clause="USING"))
     node = exp.column(exp.to_identifier(name))
     node.this.meta["start"] = at
     left, right = (side.column(node) for side in sides)
-    draft.merged[name.lower()] = merged_column(draft.source, tree.kind, left, right)
+    key, inputs = name.lower(), frozenset(numbers_in(tree))
+    column = MergedColumn(merged_column(draft.source, tree.kind, left, right), inputs)
+    draft.merged = {key: column, **{name: merged for name, merged in draft.merged.items() if name != key}}
     return compare(scope, "=", left, right)
 
 

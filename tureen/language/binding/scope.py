@@ -62,6 +62,14 @@ class Relation:
 
 
 @dataclass(frozen=True)
+class MergedColumn:
+    """A column of USING: its value, and the inputs whose columns of that name it stands for."""
+
+    expr: Expr
+    inputs: frozenset[int]
+
+
+@dataclass(frozen=True)
 class Scope:
     """What names mean in one clause: columns of the relations of FROM, and other names.
 
@@ -79,8 +87,8 @@ class Scope:
     block: Callable[[exp.Column], Expr] | None = None
     subquery: Callable[[exp.Expression], Expr] | None = None
     """Binds EXISTS, or IN with a query, where it is used as a value; None where the clause cannot have it."""
-    merged: Mapping[str, Expr] = field(default_factory=dict)
-    """The columns of USING, by name in lower case: they belong to both sides of their join."""
+    merged: Mapping[str, MergedColumn] = field(default_factory=dict)
+    """The columns of USING, by name in lower case, those of the last join first: they belong to both of its sides."""
     outer: Scope | None = None
     """The scope of the query around this one, whose columns it may use too."""
     around: Scope | None = None
@@ -152,12 +160,13 @@ class Scope:
 
     def _own_column(self, node: exp.Column) -> Expr | None:
         """A column of the relations of FROM; None if they have none of that name."""
-        if not node.table and (merged := self.merged.get(node.name.lower())) is not None:
-            return merged
-        matches = [
+        merged = None if node.table else self.merged.get(node.name.lower())
+        matches = [] if merged is None else [merged.expr]
+        matches += [
             relation.ref(column, offset_of(node))
             for relation in self._named(node)
-            if (column := relation.schema.find(node.name)) is not None
+            if (merged is None or relation.number not in merged.inputs)
+            and (column := relation.schema.find(node.name)) is not None
         ]
         if len(matches) > 1:
             raise self._ambiguous_column(node)
@@ -192,17 +201,20 @@ class Scope:
 
     def all_columns(self, at: int) -> list[tuple[str, Expr]]:
         """The columns that `*` means: those of USING, and then those of each relation that are not among them."""
-        merged = [
-            (next(each.name for relation in self.visible if (each := relation.schema.find(name)) is not None), expr)
-            for name, expr in self.merged.items()
+        of_using = [
+            (
+                next(each.name for relation in self.visible if (each := relation.schema.find(name)) is not None),
+                merged.expr,
+            )
+            for name, merged in self.merged.items()
         ]
         own = [
             (column.name, relation.ref(column, at))
             for relation in self.visible
             for column in relation.schema.columns
-            if column.name.lower() not in self.merged
+            if (merged := self.merged.get(column.name.lower())) is None or relation.number not in merged.inputs
         ]
-        return [*merged, *own]
+        return [*of_using, *own]
 
     def columns_of(self, star: exp.Column, at: int) -> list[tuple[str, Expr]]:
         """The columns that `t.*` means."""

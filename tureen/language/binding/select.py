@@ -51,3 +51,6 @@ def check_select(source: Source, select: exp.Select, tokens: list[Token]) -> Non
         raise Unsupported(
             "DISTINCT ON is not supported", hint="use GROUP BY with first(…)", location=source.node(distinct)
         )
+    limit = select.args.get("limit")
+    if isinstance(limit, exp.Fetch):
+        raise Unsupported("FETCH is not supported", hint="write LIMIT", location=source.node(limit))

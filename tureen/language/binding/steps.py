@@ -45,6 +45,17 @@ def step_of(scope: Scope, node: exp.Expression) -> Steps:
     return step(scope.source, lengths[0], slide, lengths[2] if len(lengths) > 2 else 0, offset_of(node))
 
 
+def name_bounds(select: exp.Select, node: exp.Expression) -> None:
+    """Replace `TUMBLE_START(…)`, `HOP_END(…)` and the like by the names of the bounds of the step of GROUP BY."""
+    names = {f"{node.name.lower()}_start": STEP_START, f"{node.name.lower()}_end": STEP_END}
+    for call in list(select.find_all(exp.Anonymous)):
+        name = names.get(call.name.lower())
+        if name is not None and call.expressions == node.expressions:
+            column = exp.column(exp.to_identifier(name))
+            column.this.meta["start"] = offset_of(call)
+            call.replace(column)
+
+
 def step(source: Source, width: int, slide: int, origin: int, at: int, *, rows: bool = False) -> Steps:
     """Steps of a width, a slide apart; raises unless both are positive."""
     if width <= 0 or slide <= 0:

@@ -81,7 +81,7 @@ def cut_blocks(source: Source, tokens: list[Token]) -> tuple[list[Token], dict[s
             rest += tokens[i:end]
             i = end
             continue
-        close = _closed(source, tokens, i)
+        close = closing_index(source, tokens, i)
         name = block_name(len(blocks))
         blocks[name] = tokens[i + 1 : close]
         stand_in = _identifier(name, tokens[i], tokens[close])
@@ -101,7 +101,7 @@ def cut_with(source: Source, tokens: list[Token]) -> tuple[list[CommonTable], li
         name, i = _expect_name(source, tokens, i)
         columns: list[str] = []
         if _kind(tokens, i) is TokenType.L_PAREN:
-            close = _closed(source, tokens, i)
+            close = closing_index(source, tokens, i)
             columns = [token.text for token in tokens[i + 1 : close] if token.token_type is not TokenType.COMMA]
             i = close + 1
         if _kind(tokens, i) is not TokenType.ALIAS or _kind(tokens, i + 1) is not TokenType.L_PAREN:
@@ -110,7 +110,7 @@ def cut_with(source: Source, tokens: list[Token]) -> tuple[list[CommonTable], li
                 hint="write WITH name AS (SELECT …) SELECT …",
                 location=source.token(name),
             )
-        close = _closed(source, tokens, i + 1)
+        close = closing_index(source, tokens, i + 1)
         tables.append(CommonTable(name.text, tokens[i + 2 : close], columns))
         i = close + 1
         if _kind(tokens, i) is not TokenType.COMMA:
@@ -229,7 +229,7 @@ def _close(tokens: list[Token], i: int) -> int:
     return len(tokens)
 
 
-def _closed(source: Source, tokens: list[Token], i: int) -> int:
+def closing_index(source: Source, tokens: list[Token], i: int) -> int:
     """The index of the token that closes the parenthesis at an index."""
     close = _close(tokens, i)
     if close == len(tokens):

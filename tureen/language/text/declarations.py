@@ -8,6 +8,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import InvalidSchema, SqlError
+from tureen.language.other_engines import CONSTRAINTS
 from tureen.language.source import Source
 from tureen.language.text.split import tokenize
 from tureen.language.text.statement_reader import StatementReader
@@ -35,7 +36,8 @@ def read_columns(reader: StatementReader) -> tuple[Column, ...]:
         if reader.accept(")"):
             return tuple(columns)
         if not reader.accept(","):
-            raise reader.syntax_error("a comma or a parenthesis", "a column is a name and a type")
+            hint = CONSTRAINTS.get(reader.word(), "a column is a name and a type")
+            raise reader.syntax_error("a comma or a parenthesis", hint)
 
 
 def read_type(reader: StatementReader, owner: str) -> Type:

@@ -9,11 +9,15 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType
 
-from tureen.errors import SqlError
+from tureen.errors import SqlError, Unsupported
 from tureen.language.durations import unit_name
+from tureen.language.other_engines import PATTERNS, WINDOW_CLAUSE
 from tureen.language.source import Source
 from tureen.language.text.blocks import shown_token
 from tureen.language.text.depth import MAX_OPERATORS, check_operators, too_deep
+
+_WINDOW_KINDS = ("TUMBLING", "HOPPING", "SESSION")
+"""The words after WINDOW in ksqlDB."""
 
 
 def parse_select(source: Source, tokens: list[Token]) -> exp.Select:
@@ -56,4 +60,12 @@ def _parse_error(source: Source, tokens: list[Token], error: ParseError) -> SqlE
     hint = "write INTERVAL before the number, as in NOW - INTERVAL 5 MINUTES" if unit_name(token.text) else None
     if any(after is token and before.text.upper() in ("ALL", "SOME") for before, after in pairwise(tokens)):
         hint = "write [NOT] IN (SELECT …), or [NOT] EXISTS (SELECT … WHERE …)"
+    window = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.WINDOW), len(tokens))
+    if any(token.text.upper() in _WINDOW_KINDS for token in tokens[window + 1 : window + 2]):
+        return SqlError(
+            "the window of a stream must be in brackets", hint=WINDOW_CLAUSE, location=source.token(tokens[window])
+        )
+    pattern = next((token for token in tokens if token.text.upper() == "MATCH_RECOGNIZE"), None)
+    if pattern is not None:
+        return Unsupported("MATCH_RECOGNIZE is not supported", hint=PATTERNS, location=source.token(pattern))
     return SqlError(message, hint=hint, location=source.token(token))

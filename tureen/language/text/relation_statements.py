@@ -168,6 +168,8 @@ def _read_clock(reader: StatementReader) -> str:
 def read_create_table(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> CreateTable:
     """Read what comes after CREATE TABLE and the name."""
     columns_location = reader.location()
+    if reader.word() == "AS":
+        raise reader.syntax_error("the columns in parentheses", f"write REGISTER QUERY {name} AS SELECT …")
     columns = read_columns(reader) if reader.word() != "FROM" else None
     schema = None if columns is None else _checked(Schema(columns), columns_location)
     file = None

@@ -11,6 +11,7 @@ from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import SqlError, Unsupported
 from tureen.language.literals import read_string
+from tureen.language.other_engines import EMITS
 from tureen.language.source import Source
 from tureen.language.text.depth import MAX_DEPTH
 from tureen.language.text.in_lists import tokenize_with_lists
@@ -60,7 +61,7 @@ _BEFORE_NAME = frozenset(
         TokenType.IN,
     }
 )
-_CLAUSES = frozenset(
+CLAUSES = frozenset(
     {
         TokenType.WHERE,
         TokenType.GROUP_BY,
@@ -70,7 +71,7 @@ _CLAUSES = frozenset(
         TokenType.LIMIT,
     }
 )
-_AFTER_WHERE = (_CLAUSES - {TokenType.WHERE}) | {TokenType.OFFSET, TokenType.SEMICOLON}
+_AFTER_WHERE = (CLAUSES - {TokenType.WHERE}) | {TokenType.OFFSET, TokenType.SEMICOLON}
 _ENDS = {
     TokenType.SELECT: frozenset({TokenType.FROM, TokenType.SEMICOLON}),
     TokenType.WHERE: _AFTER_WHERE,
@@ -247,7 +248,7 @@ def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[Bracket], l
         kind = tokens[i].token_type
         if depth == 0 and kind is TokenType.FROM:
             in_from = True
-        elif depth == 0 and kind in _CLAUSES:
+        elif depth == 0 and kind in CLAUSES:
             in_from = False
         if in_from and kind is TokenType.L_BRACKET and rest:
             close = next((j for j in range(i, len(tokens)) if tokens[j].token_type is TokenType.R_BRACKET), None)
@@ -277,7 +278,8 @@ def _cut_emits(source: Source, tokens: list[Token]) -> tuple[dict[str, Token], l
         if word not in _EMITS:
             raise SqlError(
                 f"EMIT must be followed by {' or '.join(_EMITS)}, got '{tokens[i + 1].text}'",
-                hint="EMIT FINAL returns groups that cannot change, EMIT PARTIAL steps that are not whole",
+                hint=EMITS.get(word)
+                or "EMIT FINAL returns groups that cannot change, EMIT PARTIAL steps that are not whole",
                 location=source.token(tokens[i + 1]),
             )
         if after and after[0].token_type not in (TokenType.BEGIN, TokenType.END) and not _is_emit(tokens, i + 2):
@@ -297,7 +299,8 @@ def _is_emit(tokens: list[Token], i: int) -> bool:
     """Whether EMIT PARTIAL or EMIT FINAL starts at an index, or at the end of a query EMIT and another word."""
     if tokens[i].text.upper() != "EMIT" or i + 1 >= len(tokens) or _is_name(tokens, i):
         return False
-    if tokens[i + 1].text.upper() in _EMITS:
+    words = [token.text.upper() for token in tokens[i + 1 : i + 4]]
+    if words[0] in (*_EMITS, "CHANGES") or words == ["ON", "WINDOW", "CLOSE"]:
         return True
     ends = i + 2 == len(tokens) or tokens[i + 2].token_type in (TokenType.BEGIN, TokenType.END)
     follows_clause = any(token.token_type is TokenType.FROM for token in tokens[:i])

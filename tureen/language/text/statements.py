@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 
 from tureen.errors import Location, SqlError, TureenError
+from tureen.language import other_engines
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
 from tureen.language.text.function_statement import CreateFunction, read_create_function
 from tureen.language.text.peer_statements import CreatePeer, ShareStream, read_create_peer, read_share
@@ -144,8 +145,8 @@ def parse_statement(text: str) -> Statement:
 
 
 def _create(reader: StatementReader) -> Statement:
-    if reader.word() == "QUERY":
-        raise reader.syntax_error("STREAM, TABLE, FUNCTION or PEER", "write REGISTER QUERY name AS SELECT …")
+    if (hint := other_engines.CREATED.get(reader.word())) is not None:
+        raise reader.syntax_error("STREAM, TABLE, FUNCTION or PEER", hint)
     replace = reader.accept("OR", "REPLACE")
     kinds = ("FUNCTION",) if replace else CREATED
     kind = reader.expect_any(kinds, "write CREATE STREAM, CREATE TABLE, CREATE FUNCTION or CREATE PEER")
@@ -249,17 +250,11 @@ _READ: dict[str, Callable[[StatementReader], Statement]] = {
     "UNSHARE": partial(read_share, shared=False),
 }
 _OBJECTS = {"CREATE": CREATED, "SHARE": ("STREAM",), "UNSHARE": ("STREAM",), "DROP": DROPPED, "SHOW": SHOWN}
-_INSTEAD = {
-    "INSERT": "add rows with push(), or create the stream with a source",
-    "DELETE": "RETAIN limits the rows of a stream; replace_table() changes a table",
-    "UPDATE": "replace_table() changes a table",
-    "ALTER": "drop it and create it again",
-}
 
 
 def _unknown(reader: StatementReader) -> SqlError:
     first, second = reader.word(), reader.word(1)
-    hint = _INSTEAD.get(first)
+    hint = other_engines.STATEMENTS.get(first)
     suggestion = did_you_mean(first, [*_READ, "SELECT"])
     if hint is None and suggestion is not None:
         verb = suggestion.removeprefix("did you mean ").removesuffix("?")
