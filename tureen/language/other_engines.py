@@ -73,5 +73,5 @@ AS_OF = "write ASOF JOIN r ON a.k = r.k AND a.ts >= r.ts; a table has its conten
 PATTERNS = "compare with lag(x) OVER (PARTITION BY key ORDER BY ts), or join the stream with itself"
 """For MATCH_RECOGNIZE."""
 
-WINDOW_CLAUSE = "write FROM stream [TUMBLE 1 HOUR], or [HOP 1 HOUR SLIDE 10 MINUTES]"
+WINDOW_CLAUSE = "write FROM stream [TUMBLE 1 HOUR], or GROUP BY session_window(ts, '5 minutes')"
 """For WINDOW TUMBLING (SIZE 1 HOUR) and the like."""

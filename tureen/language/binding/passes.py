@@ -43,6 +43,7 @@ from tureen.language.text.blocks import (
 )
 from tureen.language.text.depth import parser_stack
 from tureen.language.text.parse import parse_select
+from tureen.language.text.session_groups import with_sessions
 from tureen.language.text.split import split, tokenize, whole_query
 from tureen.language.text.table_functions import steps_in_brackets
 from tureen.language.text.window_bounds import read_window
@@ -55,7 +56,8 @@ from tureen.window import RowsBack, Steps, Window
 
 def cut(draft: Draft) -> None:
     """Cut the tokens into queries in parentheses, the SELECT that sqlglot reads, and the windows that only we know."""
-    draft.tokens, draft.blocks = cut_blocks(draft.source, draft.tokens)
+    tokens = with_sessions(draft.source, draft.tokens)
+    draft.tokens, draft.blocks = cut_blocks(draft.source, tokens)
     draft.tokens = steps_in_brackets(draft.source, draft.tokens)
     draft.parts = split(draft.source, draft.tokens)
 
@@ -260,8 +262,6 @@ def bind_template_where(
             None if of_values else slots_of(factors, values),
             expression_of(source, all_of(conjuncts)) if conjuncts else None,
         )
-
-
 
 
 def _bound_tree(draft: Draft, tree: FromTree) -> JoinTree:

@@ -23,7 +23,7 @@ _FORMS = {
 }
 _OTHERS = {
     "CUMULATE": "write stream [TUMBLE 1 DAY] EMIT PARTIAL: the step that is not over grows",
-    "SESSION": "compare the time with lag(ts) OVER (PARTITION BY key ORDER BY ts)",
+    "SESSION": "write GROUP BY key, session_window(ts, '5 minutes')",
 }
 """Functions of other engines that are not supported in FROM, with what to write instead."""
 
