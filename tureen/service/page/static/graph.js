@@ -31,7 +31,7 @@ export function drawGraph(nodes, edges, label) {
     if (text) drawing.append(svg("text", {x: middle, y: (y1 + y2) / 2 - 5, "text-anchor": "middle"}, text));
   }
   for (const {x, y, size, lines, node} of places.values()) {
-    const title = svg("text", {class: "title", x: x + PAD, y: y + PAD + 11}, cut(node.title), svg("title", {}, node.title));
+    const title = svg("text", {class: "title", x: x + PAD, y: y + PAD + 11}, cut(node.title), cut(node.title) === node.title ? null : svg("title", {}, node.title));
     drawing.append(svg("g", {key: node.id},
       svg("rect", {class: `box${node.style ? `-${node.style}` : ""}`, x, y, width: BOX, height: size, rx: 6}),
       node.link ? svg("a", {href: node.link}, title) : title,
