@@ -69,7 +69,9 @@ def create_stream(
 ) -> None:
     """Create a stream: from columns, or derived from a query."""
     if schema is None and query is None:
-        raise typer.BadParameter("Missing argument: the columns, or --query", param_hint="SCHEMA")
+        raise typer.BadParameter(
+            'name the columns, such as "sym STRING, price DOUBLE", or write --query', param_hint="SCHEMA"
+        )
     feed: dict[str, Any] | None = None
     if source is not None:
         feed = {"format": source, "options": dict(map(_key_and_value, option or []))}

@@ -47,6 +47,11 @@ export function field(label, control) {
   return el("label", {class: "field"}, el("span", {}, label), control);
 }
 
+/** What a view shows until the first response has come. */
+export function loading() {
+  return el("p", {class: "soft", role: "status"}, "Loading …");
+}
+
 /** A drop-down list of [value, text] pairs. */
 export function choice(pairs, selected, attributes = {}) {
   return el("select", attributes, pairs.map(([value, text]) => el("option", {value, selected: value === selected}, text)));

@@ -37,7 +37,8 @@ function parsed(html) {
     if (node.nodeType === Node.TEXT_NODE) return document.createTextNode(node.data);
     if (node.nodeType !== Node.ELEMENT_NODE) return null;
     const children = [...node.childNodes].map(copy);
-    return ALLOWED.has(node.tagName) ? el(node.tagName.toLowerCase(), {}, children) : children;
+    // A wide table can be scrolled with the keyboard.
+    return ALLOWED.has(node.tagName) ? el(node.tagName.toLowerCase(), node.tagName === "TABLE" ? {tabindex: 0} : {}, children) : children;
   };
   return el("div", {}, [...body.childNodes].map(copy));
 }

@@ -1,7 +1,7 @@
 // The list of queries: search, states, and the queries of templates.
 
 import {get, pathOf} from "./api.js";
-import {choice, count, el, plural, replace} from "./dom.js";
+import {choice, count, el, loading, plural, replace} from "./dom.js";
 import {heads} from "./table.js";
 
 const PAGE = 100;
@@ -15,7 +15,7 @@ async function showList(main, parameters, session) {
   const search = el("input", {type: "search", placeholder: "text in the name, SQL or handle", "aria-label": "Search queries", value: parameters.get("search") ?? "", class: "grow"});
   const state = choice([["", "all states"], ["failed", "failed"]], parameters.get("state") ?? "", {"aria-label": "State"});
   const owner = choice([["", "mine and shared"], ["*", "all owners"]], parameters.get("owner") ?? "", {"aria-label": "Owner"});
-  const list = el("div"), templates = el("div"), more = el("div", {class: "row"});
+  const list = el("div", {}, loading()), templates = el("div"), more = el("div", {class: "row"});
   replace(main, el("h1", {}, "Queries"),
     el("div", {class: "row"}, search, state, session.can("admin") ? owner : null,
       session.can("write") ? el("a", {href: "#/workbench"}, "New query") : null),
@@ -61,7 +61,7 @@ function queryTable(queries) {
   return el("div", {class: "scroll", tabindex: 0}, el("table", {},
     heads(["name", "state", "owner", "registered", "SQL"]),
     el("tbody", {}, queries.map((query) => el("tr", {},
-      el("td", {class: "name"}, el("a", {href: `#/queries/${encodeURIComponent(query.id)}`}, query.name ?? query.label ?? query.id.slice(0, 8))),
+      el("td", {class: "name"}, el("a", {class: "few", href: `#/queries/${encodeURIComponent(query.id)}`}, query.name ?? query.label ?? query.id.slice(0, 8))),
       el("td", {class: query.state === "failed" ? "bad" : "good"}, query.state),
       el("td", {}, query.owner, query.shared ? " (shared)" : ""),
       el("td", {class: "time"}, new Date(query.registered_at).toLocaleString()),

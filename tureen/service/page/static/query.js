@@ -1,7 +1,7 @@
 // The page of a query: its answer, changes, plan, why, and the answer at any time.
 
 import {get, pathOf, poller, query as parametersOf, request} from "./api.js";
-import {choice, confirmed, el, every, notify, plural, replace, tabs} from "./dom.js";
+import {choice, confirmed, el, every, loading, notify, plural, replace, tabs} from "./dom.js";
 import {answerChart} from "./answer_chart.js";
 import {planGraph} from "./plan.js";
 import {cell, dataTable, heads} from "./table.js";
@@ -47,7 +47,7 @@ function errorBox(error) {
 }
 
 function showAnswer(panel, path) {
-  const about = el("p", {class: "soft"}), body = el("div"), chart = answerChart();
+  const about = el("p", {class: "soft"}), body = el("div", {}, loading()), chart = answerChart();
   replace(panel, about, chart.node, body);
   const read = poller();
   return every(700, async (maxAge) => {
@@ -112,7 +112,7 @@ function showChanges(panel, path) {
 }
 
 function showPlan(panel, path, state) {
-  const body = el("div");
+  const body = el("div", {}, loading());
   replace(panel, body);
   return every(3000, async () => {
     const plan = await get(path("/explain"));

@@ -1,7 +1,7 @@
 // Streams: the list, and the page of one.
 
 import {get, pathOf, request} from "./api.js";
-import {bytes, choice, confirmed, count, duration, el, every, field, notify, plural, replace} from "./dom.js";
+import {bytes, choice, confirmed, count, duration, el, every, field, loading, notify, plural, replace} from "./dom.js";
 import {columnsOf, forgetNames} from "./editor.js";
 import {dataTable, facts, heads} from "./table.js";
 import {update} from "./update.js";
@@ -13,7 +13,7 @@ export function show(main, route) {
 }
 
 function showList(main, {session, parameters}) {
-  const list = el("div");
+  const list = el("div", {}, loading());
   replace(main, el("h1", {}, "Streams"), list, session.can("write") ? createForm(parameters.has("create")) : null);
   return every(2000, async (maxAge) => {
     const [{streams}, status] = await Promise.all([get("/v1/streams", {limit: 1000}, maxAge), get("/v1/status", {}, maxAge)]);
