@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+import pytest
+
 from tureen.service.wake_queue import WOKEN_AT_A_TIME, WakeQueue, wake
 
 COUNT = 3 * WOKEN_AT_A_TIME + 5
@@ -71,6 +73,18 @@ def test_first_calls_come_before_all_others() -> None:
     assert made[:WOKEN_AT_A_TIME] == [f"later {number}" for number in range(WOKEN_AT_A_TIME)]
     assert made[WOKEN_AT_A_TIME : WOKEN_AT_A_TIME + COUNT] == firsts
     assert made[WOKEN_AT_A_TIME + COUNT :] == [f"later {number}" for number in range(WOKEN_AT_A_TIME, COUNT)]
+
+
+def test_a_call_that_fails_stops_no_others(caplog: pytest.LogCaptureFixture) -> None:
+    async def check() -> list[int]:
+        queue, made = WakeQueue(), list[int]()
+        queue.add([lambda: [].pop(), *(partial(made.append, number) for number in range(COUNT))])
+        while len(made) < COUNT:
+            await asyncio.sleep(0)
+        return made
+
+    assert asyncio.run(check()) == list(range(COUNT))
+    assert "a follower could not be told of news" in caplog.text
 
 
 def test_all_are_woken_at_once_when_the_server_stops() -> None:

@@ -107,7 +107,9 @@ class Connection(HttpToolsProtocol):
 
     def _write_chunk(self, cycle: RequestResponseCycle, chunk: bytes) -> bool:
         """Write a chunk of a response that has begun, unless the client has to read first, or has gone."""
-        if self.flow.write_paused or cycle.disconnected or not cycle.chunked_encoding or cycle.response_complete:
+        if self.flow.write_paused or cycle.disconnected or self.transport.is_closing():
+            return False
+        if not cycle.chunked_encoding or cycle.response_complete:
             return False
         self.transport.write(chunk)
         return True

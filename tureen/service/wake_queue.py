@@ -8,8 +8,11 @@ written, and all other requests would wait.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+
+logger = logging.getLogger(__name__)
 
 WOKEN_AT_A_TIME = 32
 """The number of calls between two turns of other tasks; 32 tasks that are woken take two milliseconds."""
@@ -51,7 +54,12 @@ class WakeQueue:
             self._make_next()
 
     def _make_next(self) -> None:
-        (self._first or self._queued).popleft()()
+        call = (self._first or self._queued).popleft()
+        try:
+            call()
+        except Exception:
+            # It concerns one follower, whose deadline ends its waiting; the others get their calls.
+            logger.exception("a follower could not be told of news")
 
     def wake_all(self) -> None:
         """Make all calls now."""
