@@ -324,3 +324,28 @@ def test_state_like_the_twin(seed: int) -> None:
 @pytest.mark.parametrize("setting", [JoinSetting.WINDOWS, JoinSetting.PUNCTUATIONS])
 def test_settings_change_no_output(setting: JoinSetting) -> None:
     run_script(7, setting)
+
+
+def test_purging_a_join_of_three_inputs_ends(tmp_path: Path) -> None:
+    """Two tuples that are joined die together, before any other: each is found next to the other once."""
+    engine = ManualEngine(tmp_path)
+    for name in ("a", "b"):
+        engine.create_stream(name, COLUMNS, time="ts", clock="stream")
+    Dimensions(engine.catalog).create("dim", "n INT, k INT, m INT, s STRING", TABLE)
+    shape = "abd", ["0.k=1.k", "1.k=2.k"]
+    handle = engine.register(sql_of(shape, [None] * 3), materialize=False)
+    follower = engine.invoker.follow(handle)
+    assert isinstance(follower, JoinFollower)
+    operator = follower.clause.operator
+    row = {"n": 1, "k": 1, "m": 1, "s": "x", "ts": BASE}
+    for name in ("a", "b"):
+        engine.append(name, [row])
+    operator.advance()
+    engine.append("a", [Punctuation(k=2)])
+    operator.advance()
+    for name in ("a", "b"):
+        engine.append(name, [Punctuation(k=1)])
+    operator.advance()
+    state = operator.state()
+    assert [(state[name]["tuples"], state[name]["purged"]) for name in ("a", "b")] == [(0, 1), (0, 1)]
+    engine.close()

@@ -273,6 +273,8 @@ class _PurgeMoment:
 
     def remove(self, number: int, rows: Numbers) -> Numbers:
         """Remove tuples that are dead from the state; returns their rows."""
+        # Stems may have been read before tuples were removed, and find them again: without this, `spread` may not end.
+        rows = rows[~self._inputs[number].dead.contains(self._stems[number].ids_at(rows))]
         if not len(rows):
             return rows
         dead = rows[self._rule.dead(number, rows)]
