@@ -33,7 +33,7 @@ from tureen.functions import function_costs
 from tureen.matching import Buffers, CellReader, match_block
 from tureen.position import Position
 from tureen.queries import compile_clauses
-from tureen.results.followers import Follower
+from tureen.results.following.followers import Follower
 from tureen.stems.index import Block, index_block
 from tureen.testing.manual_engine import ManualEngine
 

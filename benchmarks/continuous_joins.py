@@ -21,7 +21,7 @@ from benchmarks.join_throughput import STREAMS
 from benchmarks.report import Report
 from benchmarks.scale import Scale
 from tureen.position import Position
-from tureen.results.followers import Follower
+from tureen.results.following.followers import Follower
 from tureen.results.invoke import Invoker
 from tureen.testing.manual_engine import ManualEngine
 

@@ -34,11 +34,11 @@ from benchmarks.workload import SCHEMA, START, tuples
 from tureen.pipeline import join_keeping
 from tureen.pot.registered import Registered
 from tureen.results.answer import Answer, Bounds
-from tureen.results.join_answers import JoinAnswer
-from tureen.results.join_ready import ReadyJoin
-from tureen.results.joined import JoinedMatches
-from tureen.results.ready import Ready
-from tureen.results.stream_state import Snapshot
+from tureen.results.joins.join_answers import JoinAnswer
+from tureen.results.joins.join_ready import ReadyJoin
+from tureen.results.joins.joined import JoinedMatches
+from tureen.results.rows.ready import Ready
+from tureen.results.snapshot.stream_state import Snapshot
 from tureen.testing.manual_engine import ManualEngine
 
 STREAMS = ("r", "s")

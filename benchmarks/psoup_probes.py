@@ -34,10 +34,10 @@ from tureen.language import bind_query
 from tureen.matching import Selector
 from tureen.pot.registered import RegisteredInput
 from tureen.query import NamedRelation
-from tureen.results.gather import StreamMatches
-from tureen.results.join_inputs import StreamInput, TableInput
-from tureen.results.key_indexes import KeyIndexes
-from tureen.results.segment import Segment
+from tureen.results.joins.join_inputs import StreamInput, TableInput
+from tureen.results.joins.key_indexes import KeyIndexes
+from tureen.results.rows.gather import StreamMatches
+from tureen.results.snapshot.segment import Segment
 from tureen.schema import Schema
 from tureen.testing.manual_engine import ManualEngine
 

@@ -26,10 +26,10 @@ from tureen.position import Mark, Position
 from tureen.queries import compile_clauses
 from tureen.query import NamedRelation
 from tureen.results.answer import Answer, Bounds
-from tureen.results.gather import StreamMatches, fields_of
-from tureen.results.ranges import ranges_of
-from tureen.results.segment import Hits
-from tureen.results.stream_state import StreamState
+from tureen.results.rows.gather import StreamMatches, fields_of
+from tureen.results.rows.ranges import ranges_of
+from tureen.results.snapshot.segment import Hits
+from tureen.results.snapshot.stream_state import StreamState
 from tureen.stems.run import OpenRun, open_run
 from tureen.testing.manual_engine import ManualEngine
 

@@ -35,7 +35,7 @@ class FastPath(StrEnum):
     TURN = "turn"
     """`tureen/pot/turn.py`"""
     REUSE = "reuse"
-    """`tureen/results/reuse.py`"""
+    """`tureen/results/covers/reuse.py`"""
     HTTP_FAST_PATH = "http_fast_path"
     """`tureen/service/fast_path.py`"""
     DIRECT_EVENTS = "direct_events"

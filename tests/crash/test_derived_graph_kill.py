@@ -21,7 +21,7 @@ from tureen.functions.function_source import function_of
 from tureen.functions.user_function import UserFunction, function_key
 from tureen.pipeline import arrival, derivation, upkeep
 from tureen.pot import log
-from tureen.results import join_operator
+from tureen.results.following import join_operator
 from tureen.testing.appearing_rows import comparable_texts
 from tureen.testing.derived_graphs import (
     BASES,

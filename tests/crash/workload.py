@@ -25,8 +25,8 @@ from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, list_streams
 from tureen.pot.sweep import sweep
 from tureen.query import NamedRelation
-from tureen.results.key_indexes import KeyIndexes
-from tureen.results.segment_cache import SegmentCache
+from tureen.results.joins.key_indexes import KeyIndexes
+from tureen.results.snapshot.segment_cache import SegmentCache
 from tureen.schema import Schema
 from tureen.stems.intake import to_batch
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.examples import example_settings
 from tests.federation.servers_in_process import Site
-from tests.results.test_final_following import BASE, QUERIES, RULES, SCHEMA, STEP, groups_of, row
+from tests.results.groups.test_final_following import BASE, QUERIES, RULES, SCHEMA, STEP, groups_of, row
 from tureen.closed.rules import Rules
 from tureen.errors import Unsupported
 from tureen.federation.neighbour import PeerInfo

@@ -19,7 +19,7 @@ from tureen.federation.peer_quota import PeerQuota
 from tureen.federation.peering import MOST_ASKING
 from tureen.position import BEGINNING
 from tureen.pot.peers import Peer
-from tureen.results.view import View
+from tureen.results.snapshot.view import View
 from tureen.testing.manual_engine import ManualClock, ManualEngine
 from tureen.testing.photons import ITEM, QUERIES, SCHEMA, TIME, photons
 

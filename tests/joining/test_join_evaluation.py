@@ -9,7 +9,7 @@ from tureen.errors import QueryFailed
 from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinKind, JoinOpaque
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_limits import JoinLimits
-from tureen.results.join_inputs import TableInput
+from tureen.results.joins.join_inputs import TableInput
 
 SAME = JoinCompare(Field(0, "k"), "=", Field(1, "k"))
 

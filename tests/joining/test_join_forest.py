@@ -17,7 +17,7 @@ from tureen.joining import join_forest
 from tureen.plan_hint import PlanHint
 from tureen.position import Position
 from tureen.punctuation import Punctuation
-from tureen.results import join_operator
+from tureen.results.following import join_operator
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
 

@@ -30,7 +30,7 @@ from tureen.pot.catalog_tables import clauses
 from tureen.pot.clauses import choose_clauses
 from tureen.predicate import AllOf, AnyOf, Predicate
 from tureen.query import Expression, Query, aggregate_name, over_name
-from tureen.results import segment
+from tureen.results.snapshot import segment
 from tureen.schema import FRACTIONAL, Kind, Schema
 from tureen.testing import Handle, Oracle, comparable, strategies
 from tureen.testing.manual_engine import Batch, ManualEngine, TakenBatch

@@ -27,7 +27,7 @@ from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Position
 from tureen.pot.relations import Relations
 from tureen.pot.streams import find_stream
-from tureen.results import block_rows, join_operator
+from tureen.results.following import block_rows, join_operator
 from tureen.results.invoke import Invoker
 from tureen.routing_policies import ROUTING_POLICIES
 from tureen.schema import Schema

@@ -19,7 +19,7 @@ from tureen.errors import SqlError, TureenError, Unsupported
 from tureen.language.templates.member import member_text
 from tureen.pipeline import arrival, upkeep
 from tureen.position import Position
-from tureen.results import join_inputs
+from tureen.results.joins import join_inputs
 from tureen.schema import Schema
 from tureen.soup.tables import Dimensions
 from tureen.soup.templates import Templates

@@ -18,7 +18,7 @@ from tests.examples import example_settings
 from tests.oracle.judges import same_rows
 from tureen.errors import QueryFailed, SqlError, Unsupported
 from tureen.pipeline import arrival, compiling, join_keeping, upkeep
-from tureen.results import join_inputs
+from tureen.results.joins import join_inputs
 from tureen.schema import Schema
 from tureen.soup.tables import Dimensions
 from tureen.testing import Handle, Oracle

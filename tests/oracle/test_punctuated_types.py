@@ -26,7 +26,7 @@ from tureen.joining.continuous_join import JoinSetting
 from tureen.pipeline import arrival
 from tureen.position import BEGINNING, Position
 from tureen.punctuation import Punctuation, Range
-from tureen.results import join_purging
+from tureen.results.following import join_purging
 from tureen.results.invoke import Invoker
 from tureen.soup.change_batches import QueryChanges
 from tureen.testing.manual_engine import ManualEngine

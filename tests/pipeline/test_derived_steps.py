@@ -11,7 +11,7 @@ from tests.pipeline.derived_rows import BASE, SCHEMA, answer, counted
 from tureen.errors import InvalidSchema
 from tureen.pipeline import derivation
 from tureen.pot import heads, log
-from tureen.results import closed_steps
+from tureen.results.changes import closed_steps
 from tureen.testing.manual_engine import ManualEngine
 
 

@@ -20,7 +20,7 @@ from tureen.pot import sweep as sweep_module
 from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
-from tureen.results.segment import Segment
+from tureen.results.snapshot.segment import Segment
 from tureen.testing.manual_engine import ManualEngine
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

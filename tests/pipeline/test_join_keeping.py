@@ -13,8 +13,8 @@ from tureen.errors import QueryFailed
 from tureen.joining.join_limits import JoinLimits
 from tureen.pipeline import join_keeping
 from tureen.pot.sweep import sweep
-from tureen.results import kept_rows
 from tureen.results.invoke import Invoker
+from tureen.results.joins import kept_rows
 from tureen.testing.manual_engine import ManualEngine
 
 

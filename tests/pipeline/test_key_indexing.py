@@ -21,8 +21,8 @@ from tureen.pot.parts import Parts
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
-from tureen.results import join_inputs
 from tureen.results.invoke import Invoker
+from tureen.results.joins import join_inputs
 from tureen.soup.integrity import verify
 from tureen.stems.run import Layout
 from tureen.testing.manual_engine import ManualEngine

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tureen.errors import QueryFailed
-from tureen.results.group_changes import GroupChanges
+from tureen.results.groups.group_changes import GroupChanges
 from tureen.testing.manual_engine import ManualEngine
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ from tureen.joining import continuous_join
 from tureen.pipeline import arrival, upkeep
 from tureen.plan_hint import NO_HINT, PlanHint
 from tureen.position import BEGINNING
-from tureen.results import join_operator
+from tureen.results.following import join_operator
 from tureen.results.invoke import Invoker
 from tureen.routing_policies import ROUTING_POLICIES
 from tureen.soup.tables import Dimensions

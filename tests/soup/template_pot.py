@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tureen.position import Position
-from tureen.results.template_matches import TemplateMatches
+from tureen.results.templates.template_matches import TemplateMatches
 from tureen.soup.templates import Templates
 from tureen.testing.manual_engine import ManualEngine
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tureen.position import BEGINNING
-from tureen.results import followed
+from tureen.results.following import followed
 from tureen.results.invoke import Invoker
 from tureen.soup.feed import ChangeReader
 from tureen.soup.feed_parts import FeedChanges

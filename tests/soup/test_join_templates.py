@@ -20,7 +20,7 @@ from tureen.pot.catalog_tables import query_inputs
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
 from tureen.pot.template_tables import template_part_ids
-from tureen.results.template_matches import TemplateMatches
+from tureen.results.templates.template_matches import TemplateMatches
 from tureen.soup.tables import Dimensions
 from tureen.soup.templates import Templates
 from tureen.testing.manual_engine import ManualEngine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from tureen.position import Position
-from tureen.results.group_changes import GroupChanges
+from tureen.results.groups.group_changes import GroupChanges
 from tureen.soup.group_batches import GroupReader
 from tureen.soup.turns import change_choice
 from tureen.testing.manual_engine import ManualEngine

@@ -18,8 +18,8 @@ from tureen.federation.frame import FlowFrame
 from tureen.federation.frame_punctuations import EARLIEST
 from tureen.position import Mark
 from tureen.pot.catalog import Catalog
-from tureen.results.stream_state import StreamState
-from tureen.results.unread_places import unread_places
+from tureen.results.snapshot.stream_state import StreamState
+from tureen.results.snapshot.unread_places import unread_places
 
 
 class FlowPunctuations:

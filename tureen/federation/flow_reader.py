@@ -16,9 +16,9 @@ from tureen.matching import Selector
 from tureen.pot.home_progress import HomeProgress
 from tureen.pot.registered import RegisteredInput
 from tureen.predicate import Interval, Within
-from tureen.results.changes import NewRows, new_rows
+from tureen.results.changes.changes import NewRows, new_rows
 from tureen.results.invoke import Invoker
-from tureen.results.stream_state import StreamState
+from tureen.results.snapshot.stream_state import StreamState
 from tureen.schema import ARRIVAL, HOME_ID
 from tureen.sharing.partial_rows import FIRST_ID
 from tureen.window import WHOLE

@@ -4,8 +4,8 @@ The state of an input is its SteM: the tuples that it has received, seen through
 New tuples of one input are matched with the clauses of all queries, and then probe the SteMs of the other inputs in an
 order that the eddy chooses. What is left at the end are joined tuples, each with its lineage.
 
-A joined tuple is produced by that of its tuples which arrived last, as in `tureen.results.join_changes`: stream by
-stream, the new tuples of each with all of the streams before it and the old ones of those after it.
+A joined tuple is produced by that of its tuples which arrived last, as in `tureen.results.changes.join_changes`: stream
+by stream, the new tuples of each with all of the streams before it and the old ones of those after it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tureen.pot.clauses import choosable_clauses, choose_clauses, chosen_clauses
 from tureen.pot.kept_joins import choosable_joins, choose_joins, find_join
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import Stream, list_streams
-from tureen.results.watch import Pace, Watch
+from tureen.results.rows.watch import Pace, Watch
 from tureen.stream_join import StreamJoin
 
 HALF_LIFE = 30.0

@@ -30,12 +30,12 @@ from tureen.pot.inbox import Inbox
 from tureen.pot.record import Entry
 from tureen.pot.runs import Rejected, reject
 from tureen.pot.streams import advance_derived
-from tureen.results.closed_steps import is_step_progress, last_step_of, step_progress
-from tureen.results.followers import Follower
+from tureen.results.changes.closed_steps import is_step_progress, last_step_of, step_progress
+from tureen.results.covers.reuse import SyncPoint
+from tureen.results.covers.step_ledger import StepRead, StepReads
+from tureen.results.following.followers import Follower
 from tureen.results.invoke import Invoker
-from tureen.results.reuse import SyncPoint
-from tureen.results.step_ledger import StepRead, StepReads
-from tureen.results.window_edges import last_step_before
+from tureen.results.rows.window_edges import last_step_before
 from tureen.stems.intake import to_batch
 from tureen.window import Steps
 

@@ -15,9 +15,9 @@ from tureen.pot.derived_streams import derived_streams
 from tureen.pot.inbox import Inbox
 from tureen.pot.pot_progress import Moment, PotProgress
 from tureen.pot.streams import advance_derived
+from tureen.results.covers.reuse import SyncPoint
+from tureen.results.covers.step_ledger import StepReads
 from tureen.results.invoke import Invoker
-from tureen.results.reuse import SyncPoint
-from tureen.results.step_ledger import StepReads
 
 log = logging.getLogger("tureen")
 

@@ -25,10 +25,10 @@ from tureen.pot.inbox import Inbox
 from tureen.pot.runs import Run, drop_runs, expiring_since, live_runs, note_expiring
 from tureen.pot.streams import Stream, note_freed, stream_by_id
 from tureen.pot.window_needs import needed_from, window_needs
-from tureen.results.followed_groups import PreparedGroups
+from tureen.results.groups.followed_groups import PreparedGroups
 from tureen.results.invoke import Invoker
 from tureen.results.needed_tuples import needed_by_changes
-from tureen.results.unread_places import unread_places
+from tureen.results.snapshot.unread_places import unread_places
 
 Result = TypeVar("Result")
 

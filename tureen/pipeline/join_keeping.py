@@ -48,11 +48,11 @@ from tureen.pot.kept_joins import (
 from tureen.pot.reserved_ids import reservations
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import Stream, stream_by_id
-from tureen.results.key_indexes import KeyIndexes
-from tureen.results.new_joined_tuples import id_limits
-from tureen.results.pending import PendingRows
-from tureen.results.segment_cache import SegmentCache
-from tureen.results.stream_state import StreamState
+from tureen.results.joins.key_indexes import KeyIndexes
+from tureen.results.joins.new_joined_tuples import id_limits
+from tureen.results.snapshot.pending import PendingRows
+from tureen.results.snapshot.segment_cache import SegmentCache
+from tureen.results.snapshot.stream_state import StreamState
 from tureen.stems.join_run import JoinedTuples, OpenJoinRun, concatenated
 from tureen.stream_join import StreamJoin, is_within
 

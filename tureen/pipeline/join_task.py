@@ -18,10 +18,10 @@ from tureen.pot.kept_joins import NewJoinRun
 from tureen.pot.key_files import KeyFile
 from tureen.pot.registered import RegisteredInput
 from tureen.pot.runs import Run
-from tureen.results.join_inputs import Ids, StreamInput, matches_within
-from tureen.results.key_indexes import KeyIndexes
-from tureen.results.new_joined_tuples import join_new
-from tureen.results.segment import Hits, Segment
+from tureen.results.joins.join_inputs import Ids, StreamInput, matches_within
+from tureen.results.joins.key_indexes import KeyIndexes
+from tureen.results.joins.new_joined_tuples import join_new
+from tureen.results.snapshot.segment import Hits, Segment
 from tureen.schema import Schema
 from tureen.stems.join_run import JoinedTuples, write_join_run
 from tureen.stems.run import log_damage, open_run

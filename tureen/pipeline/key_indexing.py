@@ -25,9 +25,9 @@ from tureen.pot.queries import last_registration, standing_version, texts_of_joi
 from tureen.pot.relations import Relations, StoredRelation
 from tureen.pot.runs import Run, live_runs, streams_with_large_runs
 from tureen.pot.streams import Stream, stream_by_id, taken_offsets
-from tureen.results.key_indexes import KeyIndexes, key_index_of_run
-from tureen.results.segment import Segment
-from tureen.results.segment_cache import SegmentCache
+from tureen.results.joins.key_indexes import KeyIndexes, key_index_of_run
+from tureen.results.snapshot.segment import Segment
+from tureen.results.snapshot.segment_cache import SegmentCache
 from tureen.stems.key_index import KeyIndex, ProbeKeys
 from tureen.stems.stored_keys import write_key_index
 

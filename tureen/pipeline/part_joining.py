@@ -24,9 +24,9 @@ from tureen.joining.join_limits import JoinLimits
 from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.key_probes import probed_pairs
 from tureen.pot.kept_joins import JoinRun, KeptJoin, PlannedJoins, find_join_by_key
-from tureen.results.key_indexes import KeyIndexes
-from tureen.results.stem_input import StreamStem
-from tureen.results.stream_state import StreamState
+from tureen.results.joins.key_indexes import KeyIndexes
+from tureen.results.joins.stem_input import StreamStem
+from tureen.results.snapshot.stream_state import StreamState
 from tureen.stems.join_run import JoinedTuples, OpenJoinRun, concatenated
 from tureen.stems.key_index import HASHED, KeyIndex, ProbeKeys, codes_of
 from tureen.stream_join import StreamJoin, is_within

@@ -18,29 +18,29 @@ from tureen.pot.registered import Registered, RegisteredInput
 from tureen.pot.streams import Stream
 from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
-from tureen.results.closed_steps import ClosedSteps, closed_steps
-from tureen.results.closing_histories import ClosingHistories
-from tureen.results.composed_steps import Composition, composed_groups, composed_ranges
-from tureen.results.final_groups import FinalGroups
-from tureen.results.grouped import Plans, grouped, rows_of_states
-from tureen.results.grouping_set_rows import rows_of_sets
-from tureen.results.join_answers import JoinAnswer, table_input
-from tureen.results.join_changes import JoinChangeReader, NewJoinedRows
-from tureen.results.join_inputs import TableInput
-from tureen.results.join_ready import ReadyInput, ReadyJoin, ReadySelection
-from tureen.results.kept import Structure, StructureCache
-from tureen.results.kept_rows import ClauseRows
-from tureen.results.key_indexes import KeyIndexes
-from tureen.results.past_state import has_all_tuples
-from tureen.results.ranges import ranges_of
-from tureen.results.ready import Ready
-from tureen.results.remembered_rows import RememberedRows
-from tureen.results.reuse import Reuse
-from tureen.results.selection import Selection
-from tureen.results.stepping import open_steps_at, steps_at
-from tureen.results.stream_state import Snapshot, StreamState
-from tureen.results.watch import Watch
-from tureen.results.window_edges import final_step_end
+from tureen.results.changes.closed_steps import ClosedSteps, closed_steps
+from tureen.results.changes.join_changes import JoinChangeReader, NewJoinedRows
+from tureen.results.covers.composed_steps import Composition, composed_groups, composed_ranges
+from tureen.results.covers.reuse import Reuse
+from tureen.results.finals.final_groups import FinalGroups
+from tureen.results.joins.join_answers import JoinAnswer, table_input
+from tureen.results.joins.join_inputs import TableInput
+from tureen.results.joins.join_ready import ReadyInput, ReadyJoin, ReadySelection
+from tureen.results.joins.kept_rows import ClauseRows
+from tureen.results.joins.key_indexes import KeyIndexes
+from tureen.results.rows.grouped import Plans, grouped, rows_of_states
+from tureen.results.rows.grouping_set_rows import rows_of_sets
+from tureen.results.rows.kept import Structure, StructureCache
+from tureen.results.rows.ranges import ranges_of
+from tureen.results.rows.ready import Ready
+from tureen.results.rows.remembered_rows import RememberedRows
+from tureen.results.rows.selection import Selection
+from tureen.results.rows.stepping import open_steps_at, steps_at
+from tureen.results.rows.watch import Watch
+from tureen.results.rows.window_edges import final_step_end
+from tureen.results.snapshot.closing_histories import ClosingHistories
+from tureen.results.snapshot.past_state import has_all_tuples
+from tureen.results.snapshot.stream_state import Snapshot, StreamState
 from tureen.stems.table_files import read_content
 from tureen.window import Span
 

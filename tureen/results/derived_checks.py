@@ -7,13 +7,13 @@ import pyarrow as pa
 from tureen.matching import Selector
 from tureen.pot.registered import RegisteredInput
 from tureen.results.answering import Answers
-from tureen.results.gather import fields_of
-from tureen.results.ranges import ranges_of
-from tureen.results.reuse import CoveringStream
-from tureen.results.selection import Selection
-from tureen.results.step_streams import StepStream
-from tureen.results.stepping import EARLIEST
-from tureen.results.stream_state import Snapshot, StreamState
+from tureen.results.covers.reuse import CoveringStream
+from tureen.results.covers.step_streams import StepStream
+from tureen.results.rows.gather import fields_of
+from tureen.results.rows.ranges import ranges_of
+from tureen.results.rows.selection import Selection
+from tureen.results.rows.stepping import EARLIEST
+from tureen.results.snapshot.stream_state import Snapshot, StreamState
 from tureen.window import WHOLE, Span
 
 

@@ -21,19 +21,19 @@ from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.query import Input, RelationKind
 from tureen.results.answering import Answers
-from tureen.results.composed_steps import composed_ranges
-from tureen.results.final_groups import FinalGroups
-from tureen.results.followed_joins import FollowedJoins
+from tureen.results.covers.composed_steps import composed_ranges
+from tureen.results.covers.kept_covers import KeptCovers
+from tureen.results.covers.reuse import CoveringStreams
+from tureen.results.finals.final_groups import FinalGroups
+from tureen.results.following.followed_joins import FollowedJoins
 from tureen.results.function_plans import describe_functions
-from tureen.results.join_answers import JoinAnswer
-from tureen.results.join_ready import ReadyJoin
-from tureen.results.kept_covers import KeptCovers
+from tureen.results.joins.join_answers import JoinAnswer
+from tureen.results.joins.join_ready import ReadyJoin
 from tureen.results.query_names import QueryNames
-from tureen.results.ranges import ranges_of
-from tureen.results.ready import Ready
-from tureen.results.reuse import CoveringStreams
-from tureen.results.stream_state import Snapshot, StreamState
-from tureen.results.watch import Watch
+from tureen.results.rows.ranges import ranges_of
+from tureen.results.rows.ready import Ready
+from tureen.results.rows.watch import Watch
+from tureen.results.snapshot.stream_state import Snapshot, StreamState
 from tureen.stream_join import StreamJoin
 
 

@@ -22,7 +22,7 @@ from tureen.pot.streams import Stream, taken_offsets
 from tureen.query import Query
 from tureen.results.answer import Answer
 from tureen.results.answering import Answers
-from tureen.results.changes import (
+from tureen.results.changes.changes import (
     NewRows,
     check_has_changes,
     mark_of,
@@ -31,28 +31,28 @@ from tureen.results.changes import (
     up_to,
     with_punctuations,
 )
-from tureen.results.closed_steps import ClosedSteps
+from tureen.results.changes.closed_steps import ClosedSteps
+from tureen.results.changes.join_changes import NewJoinedRows
+from tureen.results.covers.kept_covers import KeptCovers
+from tureen.results.covers.reuse import CoveringStreams
 from tureen.results.derived_checks import DerivedChecks
 from tureen.results.explain import Explainer
-from tureen.results.final_following import FinalFollowing
-from tureen.results.followed import FollowedQuery
-from tureen.results.followed_groups import PreparedGroups
-from tureen.results.followed_joins import JoinFollower
-from tureen.results.followers import Follower, Followers
-from tureen.results.group_changes import GroupChanges
-from tureen.results.group_following import GroupFollowing
-from tureen.results.held_files import with_files
-from tureen.results.join_changes import NewJoinedRows
-from tureen.results.join_ready import ReadyJoin
-from tureen.results.kept_covers import KeptCovers
+from tureen.results.following.followed import FollowedQuery
+from tureen.results.following.followed_joins import JoinFollower
+from tureen.results.following.followers import Follower, Followers
+from tureen.results.groups.final_following import FinalFollowing
+from tureen.results.groups.followed_groups import PreparedGroups
+from tureen.results.groups.group_changes import GroupChanges
+from tureen.results.groups.group_following import GroupFollowing
+from tureen.results.joins.join_ready import ReadyJoin
 from tureen.results.prepared_queries import PreparedQueries
-from tureen.results.ready import Ready
-from tureen.results.reuse import CoveringStreams
-from tureen.results.standing_check import check_standing
-from tureen.results.stream_state import Snapshot, StreamState
-from tureen.results.template_matches import TemplateMatches, finish_matches, match_template
-from tureen.results.template_rule import TemplateRule
-from tureen.results.view import View
+from tureen.results.rows.ready import Ready
+from tureen.results.snapshot.held_files import with_files
+from tureen.results.snapshot.standing_check import check_standing
+from tureen.results.snapshot.stream_state import Snapshot, StreamState
+from tureen.results.snapshot.view import View
+from tureen.results.templates.template_matches import TemplateMatches, finish_matches, match_template
+from tureen.results.templates.template_rule import TemplateRule
 from tureen.routing_policies import ROUTING_POLICIES
 from tureen.schema import Column, Schema
 from tureen.xml_template import Part

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from tureen.join import JoinCompare
 from tureen.joining.stem import Ids
-from tureen.results.changes import new_rows
-from tureen.results.final_groups import FinalGroups
-from tureen.results.final_rule import InputRule, StepTimes, inner_factors
-from tureen.results.open_groups import ReadTo
+from tureen.results.changes.changes import new_rows
+from tureen.results.finals.final_groups import FinalGroups
+from tureen.results.finals.final_rule import InputRule, StepTimes, inner_factors
+from tureen.results.groups.open_groups import ReadTo
 from tureen.window import WHOLE
 
 

@@ -4,7 +4,7 @@
 * Of steps: the tuples of steps that were not read yet.
 * Of a join: those, and the tuples that a later one can be joined with. These are all except the ones that punctuations
   exclude (`tureen.joining.purging`), and those that have left their window for every time that a later tuple can have
-  (`tureen.results.early_propagation`).
+  (`tureen.results.changes.early_propagation`).
 * Of a join with hidden inputs, of which only the existence of a row counts: those, and the tuples of hidden inputs that
   tell whether a row was reported before. Such a tuple is needed until all tuples that it can have been joined with have
   left their windows, or until all streams have closed the values that it has in common with the rows.
@@ -26,16 +26,16 @@ from tureen.joining.purging import PurgeRule
 from tureen.joining.stem import Ids, Stem
 from tureen.position import Mark, Position
 from tureen.results.answering import Answers
-from tureen.results.closed_inputs import ClosedInputs
-from tureen.results.closed_steps import is_step_progress, last_step_of
-from tureen.results.early_propagation import Exhaustion
-from tureen.results.final_groups import FinalGroups
-from tureen.results.followed_groups import PreparedGroups
-from tureen.results.followed_joins import FollowedJoins
-from tureen.results.join_ready import ReadyJoin
+from tureen.results.changes.closed_inputs import ClosedInputs
+from tureen.results.changes.closed_steps import is_step_progress, last_step_of
+from tureen.results.changes.early_propagation import Exhaustion
+from tureen.results.finals.final_groups import FinalGroups
+from tureen.results.following.followed_joins import FollowedJoins
+from tureen.results.groups.followed_groups import PreparedGroups
+from tureen.results.groups.open_groups import OpenGroups, ReadTo
+from tureen.results.joins.join_ready import ReadyJoin
+from tureen.results.joins.stem_input import StreamStem, TableStem
 from tureen.results.needed_groups import JoinedGroups
-from tureen.results.open_groups import OpenGroups, ReadTo
-from tureen.results.stem_input import StreamStem, TableStem
 from tureen.stems.key_index import valid_flags
 
 BLOCK_TUPLES = 1 << 16

@@ -14,11 +14,11 @@ from tureen.pot.registered import LOCAL, Registered, RegisteredInput
 from tureen.pot.relations import Relations
 from tureen.pot.streams import Stream
 from tureen.query import Query
-from tureen.results.join_ready import ReadyJoin, SchemaOf, prepare
-from tureen.results.ready import BoundTemplate, Ready
-from tureen.results.standing_check import relation_of
-from tureen.results.stream_state import Snapshot
-from tureen.results.view import View
+from tureen.results.joins.join_ready import ReadyJoin, SchemaOf, prepare
+from tureen.results.rows.ready import BoundTemplate, Ready
+from tureen.results.snapshot.standing_check import relation_of
+from tureen.results.snapshot.stream_state import Snapshot
+from tureen.results.snapshot.view import View
 from tureen.sharing.partial_rows import has_partial_rows, over_partial_rows
 from tureen.sharing.selection_text import parse_selection
 

@@ -13,10 +13,10 @@ from typing import Protocol
 from tureen.closed.pattern_values import punctuation_of
 from tureen.position import QueryKey
 from tureen.results.answer import Change, stored_template
-from tureen.results.changes import NewRows
-from tureen.results.join_changes import NewJoinedRows
-from tureen.results.output_patterns import PlacedOutput
-from tureen.results.template_matches import TemplateMatches
+from tureen.results.changes.changes import NewRows
+from tureen.results.changes.join_changes import NewJoinedRows
+from tureen.results.changes.output_patterns import PlacedOutput
+from tureen.results.templates.template_matches import TemplateMatches
 from tureen.schema import type_of_arrow
 
 SLICE = 1024

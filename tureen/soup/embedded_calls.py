@@ -14,7 +14,7 @@ from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
 from tureen.pot.registered import Registered
 from tureen.results.answer import Answer, Change
-from tureen.results.followers import ChangeConsumer, Followers
+from tureen.results.following.followers import ChangeConsumer, Followers
 from tureen.soup.change_batches import ChangeBatch
 from tureen.soup.feed import ChangeReader, FeedFollower, QueryFollower
 from tureen.soup.group_batches import GroupReader

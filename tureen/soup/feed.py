@@ -18,11 +18,11 @@ from tureen.arguments import check_text
 from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream, Unsupported
 from tureen.position import BEGINNING, Mark, Position, QueryKey
 from tureen.pot.catalog import Catalog
-from tureen.results.changes import NewRows
-from tureen.results.followers import Follower
-from tureen.results.group_changes import GroupChanges
+from tureen.results.changes.changes import NewRows
+from tureen.results.changes.join_changes import NewJoinedRows
+from tureen.results.following.followers import Follower
+from tureen.results.groups.group_changes import GroupChanges
 from tureen.results.invoke import Invoker
-from tureen.results.join_changes import NewJoinedRows
 from tureen.soup.change_batches import ChangeBatch, QueryChanges, TemplateChanges
 from tureen.soup.feed_groups import ReadBetween, read_groups, read_rest, since_of
 from tureen.soup.feed_parts import FeedChanges, FeedPart, FeedRow, unread_parts

@@ -14,7 +14,7 @@ from tureen.errors import QueryFailed, UnknownQuery, UnknownStream, UnknownTable
 from tureen.handle import member_handle
 from tureen.position import Position, UnreadChanges
 from tureen.results.answer import Change
-from tureen.results.group_changes import ChangedRow, GroupChanges
+from tureen.results.groups.group_changes import ChangedRow, GroupChanges
 
 ReadBetween = Callable[[str, Position, Position], GroupChanges]
 """Reads the changes of a query or a template with groups between two positions of a feed."""

@@ -1,8 +1,9 @@
 """The queries of a feed, and which of them new tuples concern.
 
 A feed follows all queries of an owner, of which most pushes concern few. So the clauses of its queries over one stream
-are matched with new tuples together, as those of other followers are (`tureen/results/followed.py`), and only the
-queries with a match are read. The queries are listed again when one was changed or unregistered; new ones are added.
+are matched with new tuples together, as those of other followers are (`tureen/results/following/followed.py`), and only
+the queries with a match are read. The queries are listed again when one was changed or unregistered; new ones are
+added.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.queries import list_queries, standing_version
 from tureen.pot.registered import Registered
 from tureen.pot.templates import list_templates
-from tureen.results.followed import FollowedQuery
+from tureen.results.following.followed import FollowedQuery
 from tureen.results.invoke import Invoker
 from tureen.soup.templates import Templates
 

@@ -9,7 +9,7 @@ from tureen.errors import Unsupported
 from tureen.handle import member_handle
 from tureen.position import Position
 from tureen.results.answer import Change
-from tureen.results.group_changes import GroupChanges
+from tureen.results.groups.group_changes import GroupChanges
 from tureen.soup.turns import ChangeChoice, HeldTurns
 from tureen.xml_template import Part
 

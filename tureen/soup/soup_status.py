@@ -14,7 +14,7 @@ from tureen.pot.gates import closed_summary
 from tureen.pot.pending_rejections import pending_rejected
 from tureen.pot.status import InboxEnd, describe_stream, pot_status
 from tureen.pot.streams import Stream, visible_streams
-from tureen.results.stream_state import Snapshot
+from tureen.results.snapshot.stream_state import Snapshot
 from tureen.soup.open_pot import OpenPot
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from tureen.pot.registered import DERIVED, NewInput, Registration
 from tureen.pot.relations import Relations, StoredRelation, find_relation
 from tureen.pot.streams import Stream, check_new_name
 from tureen.query import STEP_END, STEP_START, Output, Query
-from tureen.results.changes import check_has_changes
-from tureen.results.closed_steps import check_has_steps
-from tureen.results.group_following import check_can_follow_groups
-from tureen.results.join_changes import check_can_follow
+from tureen.results.changes.changes import check_has_changes
+from tureen.results.changes.closed_steps import check_has_steps
+from tureen.results.changes.join_changes import check_can_follow
+from tureen.results.groups.group_following import check_can_follow_groups
 from tureen.retention import Retain
 from tureen.schema import Column, Schema, name_key
 from tureen.soup.remote_inputs import RemoteStreams, claimed_inputs, finding_remote

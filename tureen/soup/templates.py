@@ -43,12 +43,12 @@ from tureen.pot.templates import (
 )
 from tureen.queries.template_compile import can_compile, compile_table
 from tureen.query import Query
-from tureen.results.group_changes import GroupChanges
+from tureen.results.groups.group_changes import GroupChanges
 from tureen.results.invoke import Invoker
-from tureen.results.pairing import NUMBER, CombinedPairing, IndexedPairing, JoinedPairing, Pairing
 from tureen.results.query_names import QueryNames
-from tureen.results.template_matches import TemplateMatches
-from tureen.results.template_rule import TemplateRule, without_values
+from tureen.results.templates.pairing import NUMBER, CombinedPairing, IndexedPairing, JoinedPairing, Pairing
+from tureen.results.templates.template_matches import TemplateMatches
+from tureen.results.templates.template_rule import TemplateRule, without_values
 from tureen.schema import INTEGRAL, Schema
 from tureen.soup.remote_inputs import RemoteStreams, claimed_template_inputs, finding_remote
 from tureen.soup.template_parameters import (

@@ -9,7 +9,7 @@ from tureen.arguments import check_text
 from tureen.errors import TureenError
 from tureen.language import parse_duration
 from tureen.position import Position
-from tureen.results.group_changes import ChangedRow, GroupChanges
+from tureen.results.groups.group_changes import ChangedRow, GroupChanges
 
 On = Literal["change", "turn"]
 

@@ -48,7 +48,7 @@ KERNEL_FILES = (
     "matching/prefixes.py",
     "matching/rowmajor.py",
     "matching/scanning.py",
-    "results/gather_kernels.py",
+    "results/rows/gather_kernels.py",
     "stems/cells/bitmaps.py",
     "stems/cells/container_kernels.py",
     "stems/cells/decoding.py",

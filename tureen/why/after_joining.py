@@ -15,14 +15,14 @@ from tureen.evaluation.duck import run
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
 from tureen.query import GROUPING_ID, STEP_END, STEP_START, Expression, Output, key_name
-from tureen.results.axis import Coordinates
-from tureen.results.finish import Finish
-from tureen.results.grouped import groups_of_rows
-from tureen.results.grouping_set_rows import rows_of_sets
-from tureen.results.join_ready import ReadyJoin
-from tureen.results.joined import JoinedMatches
-from tureen.results.matches import rows_in_steps
-from tureen.results.stepping import Stepping
+from tureen.results.joins.join_ready import ReadyJoin
+from tureen.results.joins.joined import JoinedMatches
+from tureen.results.rows.axis import Coordinates
+from tureen.results.rows.finish import Finish
+from tureen.results.rows.grouped import groups_of_rows
+from tureen.results.rows.grouping_set_rows import rows_of_sets
+from tureen.results.rows.matches import rows_in_steps
+from tureen.results.rows.stepping import Stepping
 from tureen.schema import Kind, Type
 from tureen.why.explanation import Reason, value_text
 from tureen.why.one_input import truth_name

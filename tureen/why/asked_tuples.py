@@ -13,11 +13,11 @@ from tureen.matching import Selector
 from tureen.pot.registered import RegisteredInput
 from tureen.predicate import Clause
 from tureen.results.answering import Answers
-from tureen.results.gather import StreamMatches
-from tureen.results.join_inputs import StreamInput, TableInput, rows_satisfying
-from tureen.results.segment import Segment
-from tureen.results.selection import Selection
-from tureen.results.stream_state import StreamState
+from tureen.results.joins.join_inputs import StreamInput, TableInput, rows_satisfying
+from tureen.results.rows.gather import StreamMatches
+from tureen.results.rows.selection import Selection
+from tureen.results.snapshot.segment import Segment
+from tureen.results.snapshot.stream_state import StreamState
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,16 @@ from tureen.language.binding.input_condition import InputCondition, bind_input_c
 from tureen.pot.registered import Registered
 from tureen.query import RelationKind
 from tureen.results.answering import Answers
-from tureen.results.final_groups import FinalGroups
+from tureen.results.finals.final_groups import FinalGroups
 from tureen.results.invoke import Invoker
-from tureen.results.join_answers import JoinAnswer
-from tureen.results.join_inputs import StreamInput
-from tureen.results.join_ready import ReadyBlock, ReadyJoin, ReadySelection, ReadySetOperation, prepare
-from tureen.results.joined import JoinedMatches
-from tureen.results.ready import Ready
-from tureen.results.standing_check import check_standing, relation_of
-from tureen.results.stepping import LATEST, Stepping, steps_at
-from tureen.results.stream_state import Snapshot
+from tureen.results.joins.join_answers import JoinAnswer
+from tureen.results.joins.join_inputs import StreamInput
+from tureen.results.joins.join_ready import ReadyBlock, ReadyJoin, ReadySelection, ReadySetOperation, prepare
+from tureen.results.joins.joined import JoinedMatches
+from tureen.results.rows.ready import Ready
+from tureen.results.rows.stepping import LATEST, Stepping, steps_at
+from tureen.results.snapshot.standing_check import check_standing, relation_of
+from tureen.results.snapshot.stream_state import Snapshot
 from tureen.schema import Schema
 from tureen.sharing.partial_rows import has_partial_rows
 from tureen.why.after_joining import JoinedAnswer, NumberedSteps, Verdict

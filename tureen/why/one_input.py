@@ -11,8 +11,8 @@ from tureen.errors import LimitExceeded, QueryFailed
 from tureen.matching import holds
 from tureen.matching.opaque import evaluate
 from tureen.predicate import AllOf, AnyOf, Clause, Interval, IsNull, Opaque, Predicate, Within, columns_of
-from tureen.results.ranges import ranges_of
-from tureen.results.stream_state import StreamState
+from tureen.results.rows.ranges import ranges_of
+from tureen.results.snapshot.stream_state import StreamState
 from tureen.stems.index import Block
 from tureen.why.asked_tuples import AskedTuple, Place
 from tureen.why.explanation import Reason, value_text
