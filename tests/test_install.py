@@ -149,8 +149,11 @@ def test_imported_packages_are_declared() -> None:
         if folder != "testing":
             allowed = base if folder in ("cli", "client") else server
             # `tureen bench` imports the benchmarks of the source tree.
-            assert _packages(path) - allowed - {"benchmarks"} == set(), path
+            assert _packages(path) - allowed - {"benchmarks"} - OPTIONAL == set(), path
 
+
+OPTIONAL = {"polars"}
+"""Packages that are imported where users have them."""
 
 INDIRECT = {"llvmlite", "pydantic", "starlette"}
 """Dependencies of numba and FastAPI."""

@@ -44,7 +44,7 @@ def test_first_steps_run(cli: Cli, served_pot: RunningServer) -> None:
 def test_client_examples_run(served_pot: RunningServer, capsys: pytest.CaptureFixture[str]) -> None:
     page = (DOCS / "client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     names: dict[str, object] = {}
     for block in blocks:
         code = block.replace("http://127.0.0.1:7707", served_pot.url).replace("tureen_…", served_pot.tokens["admin"])
@@ -52,6 +52,7 @@ def test_client_examples_run(served_pot: RunningServer, capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["[{'sym': 'IBM', 'price': 120.5}]", "{'sym': 'IBM', 'price': 120.5}"]
     assert "unknown_column Location(line=1, column=8) did you mean 'price'?" in lines
+    assert "IBM  120.5" in lines
     assert lines[-1] == "r-3 {'least': 120.0, 'sym': 'ACME', 'price': 121.5}"
     soup = names["soup"]
     assert isinstance(soup, tureen.Client)

@@ -229,7 +229,7 @@ def test_error_points_into_sql(cli: Cli, stream: str) -> None:
         (("query", "invoke", "nothing"), 1, "no query"),
         (("query", "register"), 2, "either the SQL or --file"),
         (("query", "brew"), 2, "No such command"),
-        (("stream", "create", "x"), 2, "Missing argument"),
+        (("stream", "create", "x"), 2, "--query"),
         (("status", "--url", "http://x", "--pot", "y"), 2, "exclude each other"),
         (("status", "-o", "yaml"), 2, "yaml"),
         (("status", "--url", "http://127.0.0.1:1"), 1, "no answer"),

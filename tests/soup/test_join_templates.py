@@ -139,7 +139,7 @@ def test_new_rows_are_joined_once_for_all_queries(pot: JoinPot, monkeypatch: pyt
 def test_equalities_with_one_parameter_join_the_streams(pot: JoinPot) -> None:
     sql = "SELECT t.price, q.ask FROM trades t, quotes q WHERE t.sym = :sym AND :sym = q.sym"
     handle = pot.templates.register(sql, [{"sym": "a"}, {"sym": "b"}, {"sym": None}], "pairs")
-    assert pot.templates.explain("pairs")["matching"]["join"] == "(trades, quotes WHERE trades.sym = quotes.sym)"
+    assert pot.templates.explain("pairs")["matching"]["join"] == "(t, q WHERE t.sym = q.sym)"
     start = pot.matches(handle, None).position()
     pot.trade(0, "a", 1.0)
     pot.quote(0, "a", 2.0)
@@ -232,12 +232,12 @@ def test_dropping_a_stream_drops_its_templates(pot: JoinPot, stream: str) -> Non
             assert tx.execute(select(table)).all() == []
 
 
-def test_explain_names_columns_by_their_relations(pot: JoinPot) -> None:
+def test_explain_names_columns_by_their_aliases(pot: JoinPot) -> None:
     rows = [{"sym": f"s{number}", "p": float(number)} for number in range(40)]
     handle = pot.templates.register(SQL.replace("t.price > :p", "q.ask > :p"), rows, None)
     matching = pot.templates.explain(handle)["matching"]
-    assert (matching["way"], matching["columns"]) == ("an index of the values", ["trades.sym", "quotes.ask"])
-    key = {"column": "trades.sym", "keys": 40, "clauses": 40, "residual": "quotes.ask"}
+    assert (matching["way"], matching["columns"]) == ("an index of the values", ["t.sym", "q.ask"])
+    key = {"column": "t.sym", "keys": 40, "clauses": 40, "residual": "q.ask"}
     assert matching["by_key"] == [key]
     about = pot.engine.invoker.explain(f"{handle}.7")
     assert [entry["factors"] for entry in about["inputs"]] == [["sym = 's7'"], ["ask > 7.0"]]

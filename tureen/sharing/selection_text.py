@@ -38,7 +38,7 @@ MAX_ADDRESS = 60_000
 def selection_text(schema: Schema, properties: Properties) -> str:
     """The SQL of a stream; `schema` is that of the original stream.
 
-    >>> from tureen.predicate import Interval
+    >>> from tureen.predicate import Interval, Within
     >>> schema = Schema.parse("sym STRING, price DOUBLE, ts TIMESTAMP", time="ts")
     >>> selection_text(schema, Properties("trades", (Within("price", (Interval(9.5, None),)),), frozenset({"ts"})))
     'SELECT `ts` FROM `trades` WHERE (`price` >= 9.5)'

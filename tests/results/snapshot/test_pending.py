@@ -22,7 +22,7 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.heads import log_directory
 from tureen.pot.log import segments
 from tureen.pot.pot_progress import PotProgress
-from tureen.pot.streams import drop_stream, find_stream, list_streams
+from tureen.pot.streams import drop_stream, find_stream, taken_offsets
 from tureen.results.changes.changes import NewRows
 from tureen.results.invoke import Invoker
 from tureen.results.snapshot import pending, segment
@@ -314,14 +314,14 @@ def test_a_stream_that_is_dropped_while_all_are_read(engine: ManualEngine, monke
     listed: list[Any] = []
 
     def drop_after(tx: Any) -> Any:
-        streams = list_streams(tx)
+        streams = taken_offsets(tx)
         if not listed:
             listed.extend(streams)
             with Catalog(engine.catalog.root) as other, other.write() as write:
                 drop_stream(write, find_stream(write, "gone"))
         return streams
 
-    monkeypatch.setattr("tureen.results.invoke.list_streams", drop_after)
+    monkeypatch.setattr("tureen.results.invoke.taken_offsets", drop_after)
     assert list(engine.invoker.snapshot().streams) == [1]
     assert len(listed) == 2
 
