@@ -71,7 +71,7 @@ def test_calls_move_after_a_join_that_filters(engine: ManualEngine) -> None:
     assert list(engine.invoke(handle)) == expected
     (function,) = engine.invoker.explain(handle)["functions"]
     (place,) = function["called_in"]
-    assert place.startswith('factor 1 is_even(n), when asked for, after the join, which filters: 0.0')
+    assert place.startswith("factor 1 is_even(n), when asked for, after the join, which filters: 0.0")
     assert function["nanoseconds_per_call"] > 0
 
 
