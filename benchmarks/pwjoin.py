@@ -232,7 +232,7 @@ BOTH, ONLY_WINDOWS, ONLY_PUNCTUATIONS = JoinSetting.BOTH, JoinSetting.WINDOWS, J
 def measure(root: Path, report: Report, *, quick: bool) -> PwjoinFindings:
     """Run all experiments, and report the goals."""
     root.mkdir(parents=True, exist_ok=True)
-    seconds, rounds = (10, 1) if quick else (60, 3)
+    seconds, rounds = (10, 1) if quick else (60, 7)
     plain = StreamSpec()
     windows = [Curve(f"{name}-{each}", setting, each) for each in WINDOWS for name, setting in PAIR]
     memory = run(root, (plain, plain), [*windows, Curve("PJoin-15", ONLY_PUNCTUATIONS, 15)], seconds)
