@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from datetime import date, datetime
 from decimal import Context, Decimal
 from functools import cache
@@ -28,6 +29,10 @@ else:
 def _duckdb() -> duckdb.DuckDBPyConnection:
     connection: duckdb.DuckDBPyConnection = connect()
     return connection
+
+
+# A connection that outlives DuckDB's module is reported as leaked.
+atexit.register(_duckdb.cache_clear)
 
 
 def evaluate(source: Source, call: Call) -> Const:
