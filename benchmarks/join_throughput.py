@@ -9,7 +9,10 @@ from __future__ import annotations
 import shutil
 import statistics
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -33,37 +36,47 @@ CASES: dict[str, tuple[int, bool | str]] = {
 }
 """The number of join queries of each case, and how they are registered."""
 
+SPARK_JOIN = "Spark's stream-stream join"
+
 FEW_FILES = 2
 """The number of files of each stream for many of Spark's streaming queries: each of them reads and joins all rows.
 
 They are smaller too, because each streaming query has all of their rows in memory."""
 
+WARM_UPS = 2
+"""The rounds that are not counted: in the first ones, the JVM compiles what both sides run."""
+
 
 def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> None:
-    """Measure each case in several rounds, after one that is the warm-up, and Spark's own join."""
+    """Measure each case and Spark's own join in several rounds, by turns and after the same rounds of warm-up."""
     files, rows = max(scale.files // 2, 2), scale.rows_per_file // 2
     write_files(root / "files", files, rows)
-    rates: dict[str, list[float]] = {case: [] for case in CASES}
-    for number in range(scale.rounds + 1):
-        for case in CASES:
-            rate = _once(spark, root, case, files * rows)
+    cases: dict[str, Callable[[], float]] = {case: partial(_once, spark, root, case, files * rows) for case in CASES}
+    cases[SPARK_JOIN] = partial(spark_join, spark, root / "files", 1)
+    rates: dict[str, list[float]] = {case: [] for case in cases}
+    for number in range(WARM_UPS + scale.rounds):
+        for case, run in cases.items():
+            rate = run()
             print(f"    {case}: {rate:,.0f} rows/s", flush=True)
-            if number or not scale.rounds:
+            if number >= WARM_UPS:
                 rates[case].append(rate)
     typical = {case: statistics.median(of_case) for case, of_case in rates.items()}
-    for case, rate in typical.items():
-        report.add(f"rows/s of two streams, {case}", rate, "rows/s")
+    for case in CASES:
+        report.add(f"rows/s of two streams, {case}", typical[case], "rows/s")
     none, kept = typical["no query"], typical["1 join, kept"]
     report.reach("joins auto", typical["1,000 joins, auto"] / none)
     report.reach("join kept", kept / none)
     report.reach("joins kept", typical["1,000 joins, kept"] / kept)
     write_files(root / "few", FEW_FILES, rows // 4)
-    for count, goal, folder in ((1, "spark join", "files"), (scale.spark_joins, "spark joins", "few")):
-        theirs = spark_join(spark, root, root / folder, count)
+    many = scale.spark_joins
+    comparisons = (
+        (1, "spark join", "files", kept, typical[SPARK_JOIN]),
+        (many, "spark joins", "few", typical["1,000 joins, kept"], spark_join(spark, root / "few", many)),
+    )
+    for count, goal, folder, ours, theirs in comparisons:
         report.add(f"rows/s of Spark's stream-stream join, {count} streaming queries", theirs, "rows/s")
-        ours = kept if count == 1 else typical["1,000 joins, kept"]
         report.reach(goal, ours / theirs)
-        selective = spark_join(spark, root, root / folder, count, selective=True)
+        selective = spark_join(spark, root / folder, count, selective=True)
         report.add(f"the same with the selections of the queries, {count} streaming queries", selective, "rows/s")
 
 
@@ -137,12 +150,17 @@ def _verify(folder: Path, query: tureen.StandingQuery, *, kept: bool, rows: int)
     assert answer == sorted(duckdb.sql(sql).fetchall()), f"wrong answer of {query.sql}"
 
 
-def spark_join(spark: SparkSession, root: Path, folder: Path, count: int, *, selective: bool = False) -> float:
+def spark_join(spark: SparkSession, folder: Path, count: int, *, selective: bool = False) -> float:
     """Rows per second of Spark's stream-stream join of the files of a folder, with a streaming query for each.
 
     A kept join has all joined tuples, whatever its queries select, and so has Spark's. If it is `selective`, Spark
     applies the selections of one of our queries before the join, and keeps a hundredth of the tuples.
     """
+    with TemporaryDirectory(dir=folder.parent) as checkpoints:
+        return _spark_join(spark, folder, count, Path(checkpoints), selective=selective)
+
+
+def _spark_join(spark: SparkSession, folder: Path, count: int, checkpoints: Path, *, selective: bool) -> float:
     queries = []
     began = time.perf_counter()
     for number in range(count):
@@ -158,7 +176,7 @@ def spark_join(spark: SparkSession, root: Path, folder: Path, count: int, *, sel
             joined = joined.where(f"a_x >= {number % 997} AND a_x <= {number % 997 + 2} AND b_x < 10")
         queries.append(
             joined.writeStream.format("noop")
-            .option("checkpointLocation", str(root / "spark" / f"{count}-{number}-{selective}"))
+            .option("checkpointLocation", str(checkpoints / str(number)))
             .trigger(availableNow=True)
             .start()
         )

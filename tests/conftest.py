@@ -144,12 +144,29 @@ def served_pot(fast_pot: RunningServer) -> RunningServer:
     return fast_pot
 
 
-@pytest.fixture(scope="module")
-def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tureen.Soup]:
-    """A pot on real Spark, shared by the tests of a module; each test creates its own streams in it."""
+@pytest.fixture(scope="session")
+def shared_pot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tureen.Soup]:
+    """A pot on real Spark; with one for each module, as many streaming queries would start."""
     assert spark
     with tureen.open(tmp_path_factory.mktemp("shared") / "pot", mode="write") as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def soup(shared_pot: tureen.Soup) -> Iterator[tureen.Soup]:
+    """The pot on real Spark for the tests of a module, which create their own streams in it."""
+    yield shared_pot
+    for query in shared_pot.queries(owner="*"):
+        query.unregister()
+    for template in shared_pot.templates(owner="*"):
+        shared_pot.template(template["id"]).unregister()
+    # Streams after those that are derived from them.
+    for stream in reversed(shared_pot.streams()):
+        shared_pot.drop_stream(stream["name"])
+    for table in shared_pot.tables():
+        shared_pot.drop_table(table["name"])
+    for function in shared_pot.functions():
+        shared_pot.drop_function(function["name"])
 
 
 @pytest.fixture

@@ -21,8 +21,13 @@ from tureen.results.invoke import Invoker
 
 log = logging.getLogger("tureen")
 
-POLL_SECONDS = 0.002
-"""The interval at which the pot is checked for pushes and commits while it has derived streams."""
+PAUSE_SECONDS = 0.002
+"""The pause after deriving, so that pushes that follow each other closely are derived together."""
+
+POLL_SECONDS = 0.02
+"""The interval at which the pot is checked for commits of other processes while it has derived streams.
+
+Pushes to the inbox of this process wake the thread that derives."""
 
 IDLE_SECONDS = 0.1
 """The interval at which a pot without derived streams is checked for new ones."""
@@ -50,6 +55,8 @@ class Deriver:
             self._first_seq = self._seq = current_seq(tx)
         self._done = (-1, -1)
         self._notices = self._notices_read = 0
+        self._awake = threading.Event()
+        inbox.on_push = self._on_push
         # Before the first push of this engine.
         self._read_catalog()
         invoker.covering.derived = self
@@ -76,16 +83,27 @@ class Deriver:
     def run(self, closing: threading.Event) -> None:
         """Derive until the engine is closed."""
         while not closing.is_set():
+            self._awake.clear()
             try:
                 self.catch_up()
             except Exception:
                 log.exception("streams could not be derived; retrying in %.0f s", RETRY_AFTER)
                 closing.wait(RETRY_AFTER)
-            closing.wait(POLL_SECONDS if self._derivations else IDLE_SECONDS)
+            closing.wait(PAUSE_SECONDS)
+            if self.is_current:
+                self._awake.wait(POLL_SECONDS if self._derivations else IDLE_SECONDS)
         with self._lock:
             self.note_progress()
             for derivation in self._derivations.values():
                 derivation.close()
+
+    def wake(self) -> None:
+        """Check the pot for news now, in the thread that derives."""
+        self._awake.set()
+
+    def _on_push(self) -> None:
+        if self._derivations:
+            self.wake()
 
     def catch_up(self) -> bool:
         """Push what changed since the last call, also to streams that are derived from derived ones.
@@ -113,6 +131,7 @@ class Deriver:
     def notice(self) -> None:
         """Read the catalog before any position is reached: a stream was created or dropped."""
         self._notices += 1
+        self.wake()
 
     def is_reached(self, position: Position | PushPosition) -> bool:
         """Whether the derived streams have what follows from the tuples up to a position."""

@@ -142,6 +142,7 @@ class Engine:
         """Stop everything and release the lease."""
         self._closing.set()
         self._wake.set()
+        self.deriver.wake()
         self._spark_needed.set()
         for thread in self._threads:
             # While Spark starts, its thread has not touched the pot yet, and will end by itself.

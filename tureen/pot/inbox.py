@@ -7,7 +7,7 @@ changes nothing, and with other rows is an error.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,6 +75,8 @@ class Inbox:
         self._closed = False
         self.punctuations = 0
         """The number of punctuations that were stored since this process has the inbox."""
+        self.on_push: Callable[[], None] = lambda: None
+        """Called by the thread that writes the logs, whenever the rows of pushes have become visible."""
         self._gates = Gates(catalog)
         self._commit: GroupCommit[_Item, Stored] = GroupCommit(self._append)
         with catalog.read() as tx:
@@ -205,6 +207,7 @@ class Inbox:
             log = self._logs.get(stream) or self._open(stream, 0)
             ends = log.append([entry for _, entry, _ in admitted])
             pushes = self._heads.publish(stream, log.end)
+            self.on_push()
             crash_point("push.after_publish")
             for (number, entry, rejected), end in zip(admitted, ends, strict=True):
                 outcomes[number] = Stored(end, added=True, pushes=pushes, rows=entry.rows, rejected=rejected)
