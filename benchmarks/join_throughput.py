@@ -109,6 +109,10 @@ def _once(spark: SparkSession, root: Path, case: str, rows: int) -> float:
             soup.create_stream(name, SCHEMA, time="ts", clock="stream")
         queries = [soup.register(_join(number), materialize=materialize) for number in range(count)]
         soup.start(wait=120)
+        # With a row in a run, the pot's Spark workers have started. Otherwise, they would start while rows are counted,
+        # unless registering queries took as long.
+        soup.create_stream("first", "a INT")
+        soup.push("first", [{"a": 1}])
         soup.settle()
         began = time.perf_counter()
         running = [_send(spark, root, pot, name) for name in STREAMS]
