@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from tests.temporary_files import temporary_directory
 os.environ["TMPDIR"] = temporary_directory()
 
 from tests.class_archive import java_options
+from tests.forked_python import forked_python
 from tests.spark_home import spark_home
 
 os.environ.setdefault("SPARK_HOME", spark_home())
@@ -79,6 +81,9 @@ Those that often wait for new processes are between those that compute, so that 
 """
 
 
+_forked_python = ExitStack()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Move the longest files to the front."""
     rank = {path: number for number, path in enumerate(LONGEST)}
@@ -87,9 +92,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Load the compiled loops before processes are forked, which would each load them."""
+    """Load the compiled loops before processes are forked, which would each load them; and so for Spark's processes."""
     option = session.config.option
     if getattr(option, "processes", 1) > 1 and not option.collectonly:
+        session.config.add_cleanup(_forked_python.close)
+        _forked_python.enter_context(forked_python())
         matching.warm_up()
         aggregate_warming.warm_up()
 

@@ -19,6 +19,12 @@ _spared: int | None = None
 """The process that runs the tests, which must not be killed in place of the one that a test has started."""
 
 
+def use_environment() -> None:
+    """Read the variable again, in a process whose environment has changed since it imported this module."""
+    global _armed, _spared
+    _armed, _spared = os.environ.get(_VARIABLE), None
+
+
 def use_crash_directory(directory: Path) -> None:
     """Let tests of this process arm points in a directory: for the processes that it starts from now on, not for it."""
     global _armed, _spared
