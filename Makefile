@@ -11,7 +11,7 @@ WORKERS ?= 3
 # Every process compiles the modules that it imports, unless some process may write the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo serve kernels browser test explore flips traffic cases reference screenshots check style bench bench-quick format clean
+.PHONY: setup demo serve kernels browser test explore flips traffic cases judge reference screenshots check style bench bench-quick format clean
 
 setup: $(READY)
 
@@ -59,6 +59,9 @@ traffic: setup
 
 cases: setup
 	$(BIN)/python -m tests.cases.regenerate
+
+judge: setup
+	TUREEN_JUDGE=all $(BIN)/python -m pytest --quiet tests/cases/test_against_spark.py
 
 reference: setup
 	$(BIN)/python -m tureen.cli.reference docs/cli.md
