@@ -26,6 +26,9 @@ from _pytest.config import create_terminal_writer
 
 _FORKING = multiprocessing.get_context("fork")
 
+SPARK_PROCESSES = 2
+"""The number of processes that run files whose tests use Spark's session, because each of them starts one."""
+
 _Message = dict[str, Any] | str | None
 """What a process sends: a report, the id of the test that it begins, or None to ask for a file."""
 
@@ -89,10 +92,12 @@ class _Workers:
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
         self._files = [list(items) for _, items in groupby(session.items, lambda item: item.path)]
-        self._left = iter(range(len(self._files)))
+        self._left = list(range(len(self._files)))
         self._processes: dict[Connection, BaseProcess] = {}
         self._running: dict[Connection, str] = {}
         """The test that each process runs."""
+        self._numbers: dict[Connection, int] = {}
+        """The number of each process."""
 
     def run(self) -> None:
         """Run all files."""
@@ -103,6 +108,8 @@ class _Workers:
                 for connection in wait(list(self._processes)):
                     assert isinstance(connection, Connection)
                     self._serve(connection)
+            for file in self._left:
+                self._fail(self._files[file][0].nodeid, "no process ran the tests of this file")
         finally:
             for process in self._processes.values():
                 process.terminate()
@@ -114,6 +121,7 @@ class _Workers:
         process.start()
         theirs.close()
         self._processes[ours] = process
+        self._numbers[ours] = number
 
     def _serve(self, connection: Connection) -> None:
         """Handle a message of a process."""
@@ -124,11 +132,21 @@ class _Workers:
             return
         match message:
             case None:
-                connection.send(next(self._left, None))
+                connection.send(self._next_file(self._numbers[connection]))
             case str():
                 self._running[connection] = message
             case _:
                 self._report(message)
+
+    def _next_file(self, number: int) -> int | None:
+        """The next file for a process: the first processes begin with those that use Spark, others never run them."""
+        with_spark = [file for file in self._left if _uses_spark(self._files[file])]
+        others = [file for file in self._left if file not in with_spark]
+        candidates = with_spark + others if number < SPARK_PROCESSES else others
+        if not candidates:
+            return None
+        self._left.remove(candidates[0])
+        return candidates[0]
 
     def _report(self, message: dict[str, Any]) -> None:
         config = self._session.config
@@ -142,11 +160,20 @@ class _Workers:
         process = self._processes.pop(connection)
         process.join()
         if process.exitcode != 0:
-            test = self._running.get(connection, "")
-            message = f"the process of this test ended with exit code {process.exitcode}; it ran no more tests"
-            self._session.config.hook.pytest_runtest_logreport(
-                report=pytest.TestReport(test, (test, None, test), {}, "failed", message, "call")
+            code = process.exitcode
+            self._fail(
+                self._running.get(connection, ""),
+                f"the process of this test ended with exit code {code}; it ran no more tests",
             )
+
+    def _fail(self, test: str, message: str) -> None:
+        report = pytest.TestReport(test, (test, None, test), {}, "failed", message, "call")
+        self._session.config.hook.pytest_runtest_logreport(report=report)
+
+
+def _uses_spark(items: Sequence[pytest.Item]) -> bool:
+    """Whether a test of a file uses the session of its process."""
+    return any("spark" in getattr(item, "fixturenames", ()) for item in items)
 
 
 def _run_files(

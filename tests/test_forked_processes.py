@@ -99,3 +99,26 @@ def test_the_command_ends_before_the_first_test(tmp_path: Path) -> None:
     assert run(tmp_path, "--processes", "2", "--meanwhile", command).returncode == 0
     failed = run(tmp_path, "--meanwhile", "echo the reason; false")
     assert (failed.returncode, "the reason" in failed.stdout) == (2, True), failed.stdout + failed.stderr
+
+
+def test_few_processes_start_a_session_of_spark(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import os, pytest\n"
+        "@pytest.fixture(scope='session')\n"
+        "def spark(request): (request.config.rootpath / f'session-{os.getpid()}').touch()\n"
+    )
+    for number in range(6):
+        (tmp_path / f"test_{number}.py").write_text("import time\ndef test_it(spark): time.sleep(0.2)")
+    (tmp_path / "test_other.py").write_text("def test_it(): pass")
+    output = run(tmp_path, "--processes", "4").stdout
+    assert "7 passed" in output
+    assert len(list(tmp_path.glob("session-*"))) == forked_processes.SPARK_PROCESSES
+
+
+def test_files_that_no_process_has_run_fail(tmp_path: Path) -> None:
+    write(tmp_path, "test_c.py")
+    for number in range(2):
+        (tmp_path / f"test_d{number}.py").write_text("import os\ndef test_is_killed(): os.kill(os.getpid(), 9)")
+    (tmp_path / "test_e.py").write_text("def test_is_not_run(): pass")
+    output = run(tmp_path, "--processes", "2").stdout
+    assert "no process ran the tests of this file" in output
