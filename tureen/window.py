@@ -83,6 +83,10 @@ class Span:
         return self.until is not None
 
 
+_OPEN = Span()
+"""The window without bounds, at any NOW."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """BEGIN and END; a missing one is open."""
@@ -96,6 +100,8 @@ class Window:
         >>> Window(Now(-10), Now()).span(100)
         Span(begin=90, end=100, take=None, skip=0, until=None)
         """
+        if self.begin is None and self.end is None:
+            return _OPEN
         take = self.begin.rows if isinstance(self.begin, RowsBack) else None
         skip = self.end.rows if isinstance(self.end, RowsBack) else 0
         counts = isinstance(self.begin, RowsBack) or isinstance(self.end, RowsBack)

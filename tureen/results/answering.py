@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from time import perf_counter_ns
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from tureen.pot.registered import Registered, RegisteredInput
 from tureen.pot.streams import Stream
 from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
+from tureen.results.answer_bounds import bounds_of, end_of, is_complete, note_of, position_of
 from tureen.results.changes.closed_steps import ClosedSteps, closed_steps
 from tureen.results.changes.join_changes import JoinChangeReader, NewJoinedRows
 from tureen.results.covers.composed_steps import Composition, composed_groups, composed_ranges
@@ -26,12 +28,14 @@ from tureen.results.finals.final_groups import FinalGroups
 from tureen.results.joins.join_answers import JoinAnswer, table_input
 from tureen.results.joins.join_inputs import TableInput
 from tureen.results.joins.join_ready import ReadyInput, ReadyJoin, ReadySelection
-from tureen.results.joins.kept_rows import ClauseRows
+from tureen.results.joins.joined_part import TimeWindow
+from tureen.results.joins.kept_rows import ClauseRows, KeptRows
 from tureen.results.joins.key_indexes import KeyIndexes
+from tureen.results.joins.remembered_joins import RememberedJoins
 from tureen.results.rows.grouped import Plans, grouped, rows_of_states
 from tureen.results.rows.grouping_set_rows import rows_of_sets
 from tureen.results.rows.kept import Structure, StructureCache
-from tureen.results.rows.ranges import ranges_of
+from tureen.results.rows.ranges import later, ranges_of
 from tureen.results.rows.ready import Ready
 from tureen.results.rows.remembered_rows import RememberedRows
 from tureen.results.rows.selection import Selection
@@ -39,7 +43,6 @@ from tureen.results.rows.stepping import open_steps_at, steps_at
 from tureen.results.rows.watch import Watch
 from tureen.results.rows.window_edges import final_step_end
 from tureen.results.snapshot.closing_histories import ClosingHistories
-from tureen.results.snapshot.past_state import has_all_tuples
 from tureen.results.snapshot.stream_state import Snapshot, StreamState
 from tureen.stems.table_files import read_content
 from tureen.window import Span
@@ -60,6 +63,7 @@ class Answers:
         self.indexes = KeyIndexes()
         self._selected = ClauseRows()
         self.remembered = RememberedRows()
+        self.remembered_joins = RememberedJoins()
         self.watch = Watch()
         self.limits = limits
         self.histories = ClosingHistories(catalog)
@@ -88,12 +92,12 @@ class Answers:
         selection = self.selection(ready, registered.inputs[0], state, instant, span, horizon)
         own = Snapshot(state.seq, state.pushes, {state.stream.id: state}, {})
         rows = self._final(registered, own, ready, self.rows(selection, ready), instant, horizon)
-        note = _note(snapshot, [state.stream])
+        note = note_of(snapshot, [state.stream])
         return Answer(
             table=ready.finish(rows),
-            window=Bounds.of(span.begin, _end_of(span)),
+            window=Bounds.of(span.begin, end_of(span)),
             position=self._position(registered, own, ready, instant),
-            complete=note is None and _complete(state, span, selection.window_rows, horizon),
+            complete=note is None and is_complete(state, span, selection.window_rows, horizon),
             note=note,
         )
 
@@ -107,9 +111,9 @@ class Answers:
         selection = self.selection(ready, leaf, reuse.state, instant, span, horizon)
         return Answer(
             table=ready.finish(self.rows(selection, ready)),
-            window=Bounds.of(span.begin, _end_of(span)),
-            position=_position(Snapshot(base.seq, base.pushes, {base.stream.id: base}, {}), ready.query, instant),
-            complete=_complete(base, span, 0, horizon),
+            window=Bounds.of(span.begin, end_of(span)),
+            position=position_of(Snapshot(base.seq, base.pushes, {base.stream.id: base}, {}), ready.query, instant),
+            complete=is_complete(base, span, 0, horizon),
         )
 
     def of_steps(self, composition: Composition, ready: Ready, now: int | None) -> Answer | None:
@@ -124,9 +128,9 @@ class Answers:
         groups = composed_groups(composition, ranges, ready, stepping, self.watch)
         return Answer(
             table=ready.finish(rows_of_states(plans, plans.partial, groups, stepping)),
-            window=Bounds.of(span.begin, _end_of(span)),
-            position=_position(Snapshot(base.seq, base.pushes, {base.stream.id: base}, {}), ready.query, instant),
-            complete=_complete(base, span, stepping.held, horizon),
+            window=Bounds.of(span.begin, end_of(span)),
+            position=position_of(Snapshot(base.seq, base.pushes, {base.stream.id: base}, {}), ready.query, instant),
+            complete=is_complete(base, span, stepping.held, horizon),
         )
 
     def closed_steps(self, registered: Registered, snapshot: Snapshot, ready: Ready, after: int | None) -> ClosedSteps:
@@ -145,14 +149,47 @@ class Answers:
     def of_join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, now: int | None) -> Answer:
         """The answer of a query over several inputs."""
         instant = self.now_of([state.stream for state in snapshot.streams.values()]) if now is None else now
+        remembered = self._of_remembered(registered, snapshot, ready, instant, is_now=now is None)
+        if remembered is not None:
+            return remembered
         join = self.join_answer(registered, snapshot, instant)
         began = perf_counter_ns()
         table = ready.finish(self._final(registered, snapshot, ready, join.rows(ready), instant, None))
         if registered.join_id is not None:
             self.watch.note_join(registered.join_id, perf_counter_ns() - began if join.kept is None else None)
         position = self._position(registered, snapshot, ready, instant)
-        note = _note(snapshot, (state.stream for state in snapshot.streams.values()))
-        return Answer(table, _bounds(join.spans), position, note is None and all(join.complete), note)
+        note = note_of(snapshot, (state.stream for state in snapshot.streams.values()))
+        return Answer(table, bounds_of(join.spans), position, note is None and all(join.complete), note)
+
+    def _of_remembered(
+        self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, instant: int, *, is_now: bool
+    ) -> Answer | None:
+        """The answer of a query over a kept join from joined rows that are remembered; None if they are not.
+
+        Only invocations at NOW remember more: windows of the past do not contain the tuples that come next.
+        """
+        kept = None if registered.join_id is None else snapshot.joins.get(registered.join_id)
+        part = ready.stream_join
+        if kept is None or part is None or not ready.remembers_rows:
+            return None
+
+        def read() -> KeptRows:
+            return self.join_answer(registered, snapshot, instant).kept_rows(ready, part, kept)
+
+        spans = [ready.inputs[number].input.window.span(instant) for number in part.inputs]
+        states = [snapshot.streams[stream] for stream in part.join.streams]
+        horizons = [self.horizon(state.stream) for state in states]
+        windows = [
+            TimeWindow(later(span.begin, horizon), span.end) for span, horizon in zip(spans, horizons, strict=True)
+        ]
+        rows = self.remembered_joins.table(registered.id, snapshot, ready, kept, windows, read if is_now else None)
+        if rows is None:
+            return None
+        self.limits.check_rows(len(rows))
+        self.watch.note_join(kept.join.id, None)
+        note = note_of(snapshot, (state.stream for state in states))
+        complete = note is None and all(map(is_complete, states, spans, repeat(0), horizons))
+        return Answer(ready.finish(rows), bounds_of(spans), snapshot.position, complete, note)
 
     def rows_before_finish(
         self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin, now: int
@@ -196,16 +233,24 @@ class Answers:
         def note(state: StreamState, span: Span, selection: Selection, horizon: int | None) -> None:
             spans.append(span)
             horizons.extend([] if horizon is None else [horizon])
-            complete.append(_complete(state, span, selection.window_rows, horizon))
+            complete.append(is_complete(state, span, selection.window_rows, horizon))
 
         def select(entry: ReadyInput, leaf: RegisteredInput) -> Selection:
             state = state_of(leaf)
             assert entry.selector is not None
             span, horizon = entry.input.window.span(instant), self.horizon(state.stream)
             ranges = ranges_of(state.segments, span, horizon)
-            begin = max((time for time in (span.begin, horizon) if time is not None), default=None)
+            begin = later(span.begin, horizon)
             selection = Selection(
-                state, leaf, entry.selector, ranges, None, self.watch, begin=begin, remembered=self.remembered
+                state,
+                leaf,
+                entry.selector,
+                ranges,
+                None,
+                self.watch,
+                begin=begin,
+                end=span.end,
+                remembered=self.remembered,
             )
             note(state, span, selection, horizon)
             return selection
@@ -315,7 +360,7 @@ class Answers:
         """The position of an answer: with NOW for groups, which change as time passes, unless they are final."""
         query = ready.query
         if not query.final:
-            return _position(snapshot, query, now)
+            return position_of(snapshot, query, now)
         marks = FinalGroups(registered, snapshot, ready, self.histories).marks()
         # Not at `now`: changes do not depend on which window was asked for.
         return str(Position(snapshot.seq, marks, snapshot.pushes, self.last_step_end(query, snapshot)))
@@ -345,50 +390,3 @@ class Answers:
         self._structure_cache.clean_up(state)
         if structure.nbytes > before:
             self._structure_cache.trim()
-
-
-def _position(snapshot: Snapshot, query: Query, now: int) -> str:
-    """The position of an answer; with NOW for groups, which change as time passes."""
-    return snapshot.position if query.grouping is None else str(snapshot.position_at(now))
-
-
-def _bounds(spans: Sequence[Span]) -> Bounds:
-    """The window of an answer: from the earliest begin to the latest end of its inputs."""
-    begins = [span.begin for span in spans]
-    return Bounds.of(_unless_open(min, begins), _unless_open(max, [_end_of(span) for span in spans]))
-
-
-def _unless_open(choose: Callable[[Sequence[int]], int], times: Sequence[int | None]) -> int | None:
-    """The earliest or the latest time; None if there is none, or one of them is open."""
-    known = [time for time in times if time is not None]
-    return choose(known) if known and len(known) == len(times) else None
-
-
-def _complete(state: StreamState, span: Span, held: int, horizon: int | None) -> bool:
-    """Whether all tuples of the window are retained; `held` is the number of tuples in it."""
-    if horizon is None:
-        return True
-    if span.begin is not None and span.begin < horizon:
-        return False
-    if span.take is None:
-        # Without a begin, the window is what a duration retains; but what others do not need is no answer.
-        return span.begin is not None or not state.stream.keeps_needed
-    return held + span.skip >= span.take or has_all_tuples(state, None, horizon)
-
-
-def _end_of(span: Span) -> int | None:
-    """The last instant of a window, which ends at NOW at the latest where it counts rows."""
-    if span.until is None:
-        return span.end
-    return span.until if span.end is None else min(span.end, span.until)
-
-
-def _note(snapshot: Snapshot, streams: Iterable[Stream]) -> str | None:
-    """Why tuples of other servers may be missing; None if none are."""
-    if not snapshot.troubles:
-        return None
-    replicas = (stream.id for stream in streams if stream.replica_of is not None)
-    return (
-        "; ".join(dict.fromkeys(snapshot.troubles[number] for number in replicas if number in snapshot.troubles))
-        or None
-    )

@@ -41,8 +41,12 @@ class JoinedTuples:
 
     def in_order_of(self, streams: Sequence[int]) -> JoinedTuples:
         """The rows in order of time, and then of the ids of streams, the most significant first."""
-        order = order_by_time(self.times, [self.ids[stream] for stream in streams])
+        order = self.order_of(streams)
         return self if order is None else self.take(order)
+
+    def order_of(self, streams: Sequence[int]) -> Numbers | None:
+        """The permutation into that order; None if the rows are in it already."""
+        return order_by_time(self.times, [self.ids[stream] for stream in streams])
 
 
 def concatenated(streams: int, parts: Sequence[JoinedTuples]) -> JoinedTuples:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -281,7 +282,7 @@ class FollowedGroups:
             if not has_all_tuples(state, begin, horizon):
                 return None
             streams[entry.stream_id] = state_up_to(state, mark_of(state, since).next_id)
-        past = snapshot._replace(streams=streams, joins={})
+        past = replace(snapshot, streams=streams, joins={})
         return self._answers.rows_before_finish(registered, past, ready, since.now)
 
 

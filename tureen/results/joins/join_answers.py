@@ -188,7 +188,7 @@ class JoinAnswer:
         lists: tuple[list[Any], ...] = self.spans, self.horizons, self.step_spans, self.complete
         sizes = [len(noted) for noted in lists]
         try:
-            result = use(ready, part, self._kept_rows(ready, part, kept))
+            result = use(ready, part, self.kept_rows(ready, part, kept))
         except (QueryFailed, DamagedFile):
             # The clauses were evaluated for tuples outside the windows, or a file is damaged.
             result = None
@@ -197,7 +197,8 @@ class JoinAnswer:
                 del noted[size:]
         return result
 
-    def _kept_rows(self, ready: ReadyJoin, part: StreamJoinOfQuery, kept: JoinState) -> KeptRows:
+    def kept_rows(self, ready: ReadyJoin, part: StreamJoinOfQuery, kept: JoinState) -> KeptRows:
+        """The rows of a query's stream join, which depend on the tuples in its windows."""
         selections = []
         for number in part.inputs:
             entry = ready.inputs[number]

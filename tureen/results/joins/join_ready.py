@@ -82,6 +82,28 @@ class ReadyJoin:
         return any(entry.selector is not None and entry.selector.calls_functions for entry in self.inputs)
 
     @cached_property
+    def remembers_rows(self) -> bool:
+        """Whether its joined rows can be remembered with their columns, and compared with any windows by their times.
+
+        Windows of rows depend on other tuples than the joined ones. A clause that may raise is evaluated for tuples
+        without a partner too.
+        """
+        part, query = self.stream_join, self.query
+        if part is None or not part.is_whole or not self.fields.names:
+            return False
+        if query.grouping is not None or query.steps is not None or query.at_now is not None:
+            return False
+        if (
+            query.uses_now
+            or query.final
+            or self.calls_functions
+            or any(entry.selector is None or entry.selector.derived for entry in self.inputs)
+        ):
+            return False
+        is_flat = all(entry.leaf == number for number, entry in enumerate(self.inputs))
+        return is_flat and not any(entry.input.window.span(0).counts_rows for entry in self.inputs)
+
+    @cached_property
     def uses_kept_partials(self) -> bool:
         """Whether its groups can be computed from partial aggregates of join runs: not in steps or windows of rows."""
         part = self.stream_join

@@ -18,8 +18,9 @@ from tureen.bounded_cache import BoundedCache
 from tureen.joining.join_input import Flags, Numbers
 from tureen.joining.join_limits import JoinLimits
 from tureen.joining.joined_rows import JoinedRows
-from tureen.pot.kept_joins import KeptJoin
-from tureen.results.joins.join_inputs import Ids, StreamInput, matches_within, numbers_of
+from tureen.pot.kept_joins import Ids, KeptJoin
+from tureen.results.joins.join_inputs import Ids as IdInterval
+from tureen.results.joins.join_inputs import StreamInput, matches_within, numbers_of
 from tureen.results.joins.joined import JoinedMatches
 from tureen.results.joins.key_indexes import KeyIndexes
 from tureen.results.joins.new_joined_tuples import id_limits, join_new
@@ -115,12 +116,20 @@ class KeptRows:
         rows = JoinedRows(dict.fromkeys(self.numbers, np.arange(len(tuples))), len(tuples))
         return JoinedMatches([of_query[number] for number in range(len(of_query))], rows, tuples.times)
 
+    @property
+    def ends(self) -> Ids:
+        """For each stream, the id after its last tuple."""
+        return tuple(selection.state.stream.next_id for selection in self.selections)
+
     def owed(self) -> list[JoinedTuples]:
         """The joined tuples within the windows that are in no join run."""
-        ends = [selection.state.stream.next_id for selection in self.selections]
+        return self.joined_since(self.state.progress)
+
+    def joined_since(self, ids: Ids) -> list[JoinedTuples]:
+        """The joined tuples within the windows that contain a tuple from some id of its stream on."""
         return [
             join_new(self.join, new, limits, self._input_within, self.limits)
-            for new, limits in id_limits(self.state.progress, ends)
+            for new, limits in id_limits(ids, self.ends)
         ]
 
     def existing(self, number: int) -> tuple[Selected, JoinedTuples]:
@@ -134,6 +143,10 @@ class KeptRows:
     def in_windows(self, number: int, rows: Selected) -> JoinedTuples:
         """Those of a join run's rows whose tuples are in the windows."""
         return self._in_windows(self.runs[number].tuples.take(rows))
+
+    def selected_rows(self) -> int:
+        """The number of rows of join runs that satisfy the clauses, in the windows or not."""
+        return sum(len(self._selected(number)) for number in range(len(self.runs)))
 
     def _selected(self, number: int) -> Selected:
         return self.selected.of(self.state.runs[number].path, self.runs[number].tuples, self.selections)
@@ -159,7 +172,7 @@ class KeptRows:
                 tuples = tuples.take(inside)
         return tuples
 
-    def _input_within(self, index: int, ids: Ids, _: StreamInput | None) -> StreamInput:
+    def _input_within(self, index: int, ids: IdInterval, _: StreamInput | None) -> StreamInput:
         selection = self.selections[index]
         state = selection.state
 

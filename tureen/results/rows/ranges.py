@@ -17,16 +17,22 @@ Range = tuple[int, int]
 
 def ranges_of(segments: Sequence[Segment], span: Span, horizon: int | None) -> list[Range]:
     """For each segment, the first tuple in the window and the one after the last."""
-    ranges = [_by_time(segment, _later(span.begin, horizon), span.end) for segment in segments]
+    ranges = [_by_time(segment, later(span.begin, horizon), span.end) for segment in segments]
     if not span.counts_rows:
         return ranges
     counted = _by_count(segments, span, horizon)
     return [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(ranges, counted, strict=True)]
 
 
-def _later(begin: int | None, horizon: int | None) -> int | None:
-    known = [time for time in (begin, horizon) if time is not None]
-    return max(known) if known else None
+def later(begin: int | None, horizon: int | None) -> int | None:
+    """The later of two times at which something begins; None has no begin.
+
+    >>> later(3, 5), later(None, 5), later(None, None)
+    (5, 5, None)
+    """
+    if begin is None or horizon is None:
+        return horizon if begin is None else begin
+    return max(begin, horizon)
 
 
 def _by_time(segment: Segment, begin: int | None, end: int | None) -> Range:

@@ -38,6 +38,8 @@ class Selection(NamedTuple):
     """A condition that tuples must satisfy beside the query's clause."""
     begin: int | None = None
     """The time before which no tuple is selected, where it is known."""
+    end: int | None = None
+    """The time after which no tuple is selected, where it is known."""
     remembered: RememberedRows | None = None
     """The rows of runs that were selected before, and will be again."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import NamedTuple
 
 from tureen.position import Mark, Position
@@ -40,6 +39,11 @@ class StreamState:
         """The position of the answers that are computed from it."""
         return self.position_at(Mark(self.stream.next_id))
 
+    @cached_property
+    def committed_keys(self) -> tuple[tuple[int, ...], ...]:
+        """The keys of the segments that are not pending, while no ids are reserved for pending rows."""
+        return tuple(segment.key for segment in self.segments[: len(self.segments) - len(self.pending.pieces)])
+
     @property
     def punctuation_end(self) -> int:
         """The number of the next punctuation of the stream."""
@@ -71,18 +75,19 @@ class JoinState(NamedTuple):
     runs: list[OpenJoinRun]
 
 
-class Snapshot(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Snapshot:
     """Streams, tables and kept joins as of one commit and one count of pushes: what an answer is computed from."""
 
     seq: int
     pushes: int
     streams: dict[int, StreamState]
     tables: dict[str, Dimension]
-    joins: Mapping[int, JoinState] = MappingProxyType({})
-    troubles: Mapping[int, str] = MappingProxyType({})
+    joins: Mapping[int, JoinState] = field(default_factory=dict)
+    troubles: Mapping[int, str] = field(default_factory=dict)
     """Why tuples that live at other servers may be missing, by stream; as of before anything was read."""
 
-    @property
+    @cached_property
     def position(self) -> str:
         """The position of the answers that are computed from it."""
         return str(self.position_at(None))
@@ -99,3 +104,27 @@ class Snapshot(NamedTuple):
         """The position of an answer whose NOW it must tell."""
         marks = {stream_id: Mark(state.stream.next_id) for stream_id, state in self.streams.items()}
         return Position(self.seq, marks, self.pushes, now)
+
+
+SnapshotKey = tuple[tuple[int, ...], tuple[str, ...], tuple[int, ...]]
+"""The ids of the streams, tables and joins of a snapshot."""
+
+
+class RecentSnapshots:
+    """The snapshots of one commit as of the last count of pushes, so that invocations without news share one."""
+
+    def __init__(self) -> None:
+        """Have none."""
+        self._pushes = -1
+        self._snapshots: dict[SnapshotKey, Snapshot] = {}
+
+    def find(self, key: SnapshotKey, pushes: int) -> Snapshot | None:
+        """The snapshot of some relations as of a count of pushes."""
+        known = self._snapshots.get(key)
+        return known if known is not None and known.pushes == pushes else None
+
+    def add(self, key: SnapshotKey, snapshot: Snapshot) -> None:
+        """Share a snapshot; those of earlier pushes are dropped."""
+        if snapshot.pushes != self._pushes:
+            self._pushes, self._snapshots = snapshot.pushes, {}
+        self._snapshots[key] = snapshot

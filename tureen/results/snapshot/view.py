@@ -28,7 +28,7 @@ from tureen.pot.tables import Dimension, dimension_by_id
 from tureen.pot.templates import Template, find_template
 from tureen.results.snapshot.pending import PendingRows
 from tureen.results.snapshot.segment_cache import SegmentCache
-from tureen.results.snapshot.stream_state import JoinState, Snapshot, StreamState
+from tureen.results.snapshot.stream_state import JoinState, RecentSnapshots, Snapshot, StreamState
 
 NOT_RECEIVED = "this process does not receive streams of other servers"
 """The note of an answer over a remote stream in a process that only reads the pot."""
@@ -54,6 +54,7 @@ class CachedStreams:
     tables: dict[str, Dimension] = field(default_factory=dict)
     joins: dict[int, JoinState | None] = field(default_factory=dict)
     """None for joins whose results are not kept."""
+    recent: RecentSnapshots = field(default_factory=RecentSnapshots)
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ class View:
         # Before the rows are read: a stream that gets the last missing ones meanwhile is not complete in this snapshot.
         troubles = self._troubles(stream_ids)
         snapshot = self._current(stream_ids, table_ids, join_ids)
-        return snapshot._replace(troubles=troubles) if troubles else snapshot
+        return replace(snapshot, troubles=troubles) if troubles else snapshot
 
     def _troubles(self, stream_ids: Sequence[int]) -> dict[int, str]:
         """Why tuples may be missing, of streams that are replicas or not known yet."""
@@ -209,6 +210,10 @@ class View:
 
     def _current(self, stream_ids: Sequence[int], table_ids: Sequence[str], join_ids: Sequence[int]) -> Snapshot:
         cached, pushes = self._streams, self._heads.pushes()
+        key, holds = (tuple(stream_ids), tuple(table_ids), tuple(join_ids)), getattr(self._holding, "all", False)
+        known = None if holds else cached.recent.find(key, pushes)
+        if known is not None:
+            return known
         streams = {}
         for stream_id in stream_ids:
             state = cached.states.get(stream_id)
@@ -217,10 +222,12 @@ class View:
             streams[stream_id] = state
         if not stream_ids or not _has(cached.tables, table_ids) or not _has(cached.joins, join_ids):
             return self._read(stream_ids, table_ids, join_ids)
-        if getattr(self._holding, "all", False):
+        if holds:
             _hold(streams)
         tables = {table_id: cached.tables[table_id] for table_id in table_ids} if table_ids else {}
-        return Snapshot(cached.seq, pushes, streams, tables, _kept(cached, join_ids))
+        snapshot = Snapshot(cached.seq, pushes, streams, tables, _kept(cached, join_ids))
+        cached.recent.add(key, snapshot)
+        return snapshot
 
     def stream(self, stream_id: int) -> StreamState:
         """A stream and its runs."""
@@ -255,7 +262,10 @@ class View:
         if getattr(self._holding, "all", False):
             _hold(streams)
         tables = {table_id: cached.tables[table_id] for table_id in table_ids}
-        return Snapshot(seq, pushes, streams, tables, _kept(cached, join_ids))
+        snapshot = Snapshot(seq, pushes, streams, tables, _kept(cached, join_ids))
+        if seq == cached.seq:
+            cached.recent.add((tuple(stream_ids), tuple(table_ids), tuple(join_ids)), snapshot)
+        return snapshot
 
     def _with_pending(self, cached: CachedStreams, stream_id: int, pushes: int) -> StreamState:
         """A stream with the rows of its log that are not in runs."""
