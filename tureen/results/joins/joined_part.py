@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tureen.join import parse_field
 from tureen.joining.join_input import Flags, Numbers
+from tureen.results.rows.placed_tuples import PlacedTuples
 from tureen.stems.join_run import JoinedTuples, concatenated
 
-COMBINED_ROWS = 1024
-"""Neighbouring parts with fewer rows together are combined; of larger ones, those of about the same size."""
+MOST_PARTS = 16
+"""If there are more parts, neighbours of about the same size are combined."""
 
 
 class TimeWindow(NamedTuple):
@@ -49,6 +51,21 @@ class TimeWindow(NamedTuple):
         return TimeWindow(max(begins, default=None), min(ends, default=None))
 
 
+@lru_cache(maxsize=1024)
+def _columns_of(fields: pa.Schema) -> list[tuple[int, str]]:
+    """The input and the column of each field of joined rows."""
+    return [(field.input, field.column) for field in map(parse_field, fields.names)]
+
+
+def order_of_from(numbers: Sequence[int]) -> list[int]:
+    """The streams in the order of FROM, given the number of the input of each.
+
+    >>> order_of_from([2, 0, 1])
+    [1, 2, 0]
+    """
+    return sorted(range(len(numbers)), key=numbers.__getitem__)
+
+
 @dataclass(frozen=True, eq=False)
 class JoinedPart:
     """One or more joined rows, in the order of the answer."""
@@ -58,11 +75,24 @@ class JoinedPart:
     """The times of the tuples of each stream."""
     columns: pa.RecordBatch
 
+    @classmethod
+    def of(cls, placed: Sequence[PlacedTuples], numbers: Sequence[int], fields: pa.Schema) -> JoinedPart:
+        """Rows of which the tuples of each stream are given; `numbers` has the inputs of the query that these are."""
+        times = [tuples.times for tuples in placed]
+        tuples = JoinedTuples([of_stream.ids for of_stream in placed], np.minimum.reduce(times))
+        rows = tuples.order_of(order_of_from(numbers)) if len(tuples) > 1 else None
+        if rows is not None:
+            times = [of_stream[rows] for of_stream in times]
+            tuples, placed = tuples.take(rows), [of_stream.at(rows) for of_stream in placed]
+        of_input = dict(zip(numbers, placed, strict=True))
+        columns = [of_input[number].column(name) for number, name in _columns_of(fields)]
+        return cls(tuples, times, pa.RecordBatch.from_arrays(columns, schema=fields))
+
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.tuples)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Its size in memory."""
         return sum(of_row.nbytes for of_row in (*self.tuples.ids, *self.times, self.tuples.times, self.columns))
@@ -80,7 +110,10 @@ class JoinedPart:
     def in_windows(self, windows: Sequence[TimeWindow]) -> pa.RecordBatch:
         """The columns of the rows whose tuples are all in the windows of their streams."""
         inside: Flags | None = None
-        for (begin, end), times, (earliest, latest) in zip(windows, self.times, self.bounds, strict=True):
+        for stream, (begin, end) in enumerate(windows):
+            if begin is None and end is None:
+                continue
+            times, (earliest, latest) = self.times[stream], self.bounds[stream]
             if begin is not None and begin > earliest:
                 after = times >= begin
                 inside = after if inside is None else inside & after
@@ -103,15 +136,18 @@ class JoinedPart:
         return (int(tuples.times[row]), *(int(tuples.ids[stream][row]) for stream in order))
 
 
-def combined(parts: Sequence[JoinedPart], order: Sequence[int]) -> tuple[JoinedPart, ...]:
-    """Parts in the order of their rows, the last ones combined while they are small, equally large, or out of order.
+def combined(parts: Sequence[JoinedPart], numbers: Sequence[int]) -> tuple[JoinedPart, ...]:
+    """Parts in the order of their rows: the last ones are combined if they are many, or out of order.
 
-    Each row is copied a few times at most while more come. `order` has the streams in the order of FROM.
+    Each row is copied a few times at most while more come. `numbers` has the input of the query of each stream.
     """
+    order = order_of_from(numbers)
+    if len(parts) < 2 or (len(parts) <= MOST_PARTS and parts[-1].is_after(parts[-2], order)):
+        return tuple(parts)
     *before, last = parts
     while before:
         size, is_after = len(before[-1]), last.is_after(before[-1], order)
-        if is_after and size > 2 * len(last) and size + len(last) > COMBINED_ROWS:
+        if is_after and size > 2 * len(last):
             break
         last = _joined(before.pop(), last, order)
     return (*before, last)

@@ -177,9 +177,9 @@ class KeptRows:
         state = selection.state
 
         def select(number: int) -> Hits | None:
-            first, last = selection.ranges[number]
-            hits = state.segments[number].hits
-            return hits(selection.query_input, selection.selector, first, last) if last > first else None
+            segment = state.segments[number]
+            first, last = segment.positions_within(*selection.ranges[number], ids)
+            return segment.hits(selection.query_input, selection.selector, first, last) if last > first else None
 
         stream = state.stream
         return StreamInput(matches_within(stream.schema, state.segments, stream.next_id, ids, select), self.indexes)

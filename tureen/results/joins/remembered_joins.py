@@ -18,14 +18,15 @@ import pyarrow as pa
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import DamagedFile, QueryFailed
 from tureen.pot.kept_joins import Ids, KeptJoin
+from tureen.results.joins.few_new_tuples import few_joined
 from tureen.results.joins.join_ready import ReadyJoin
 from tureen.results.joins.joined_part import JoinedPart, TimeWindow, combined
 from tureen.results.joins.kept_rows import KeptRows
 from tureen.results.rows.gather import no_rows
-from tureen.results.rows.placed_tuples import find_tuples
+from tureen.results.rows.placed_tuples import find_tuples, placed_by_id
 from tureen.results.rows.selection import Selection
 from tureen.results.snapshot.stream_state import JoinState, Snapshot, StreamState
-from tureen.stems.join_run import JoinedTuples, concatenated
+from tureen.stems.join_run import JoinedTuples
 from tureen.stream_join import is_within
 
 REMEMBERED_BYTES = 1 << 26
@@ -163,21 +164,21 @@ class RememberedJoins:
         self, known: RememberedJoin | None, keys: Keys, ready: ReadyJoin, kept: JoinState, rows: KeptRows
     ) -> RememberedJoin:
         """What was remembered with the joined rows of new tuples; all of them, if nothing was."""
-        order = np.argsort(rows.numbers).tolist()
         windows = tuple(_read_times(selection) for selection in rows.selections)
         if known is None:
             if (selected := rows.selected_rows()) > self._most_rows:
                 return RememberedJoin(rows.ends, windows, keys, refused=kept.join, refused_rows=selected)
             new = [rows.existing(number)[1] for number in range(len(rows.runs))]
-            new += rows.joined_since(kept.join.progress)
-            parts: tuple[JoinedPart, ...] = ()
+            parts = _parts(rows, [*new, *rows.joined_since(kept.join.progress)], ready.fields)
         else:
-            new, parts = rows.joined_since(known.ends), known.parts
             windows = tuple(each.common(other) for each, other in zip(known.windows, windows, strict=True))
-        tuples = concatenated(len(keys), [part for part in new if len(part)])
-        if len(tuples):
-            parts = combined([*parts, _part(rows, tuples.in_order_of(order), ready.fields)], order)
-        result = RememberedJoin(rows.ends, windows, keys, parts)
+            few = few_joined(rows, known.ends)
+            if few is None:
+                parts = _parts(rows, rows.joined_since(known.ends), ready.fields)
+            else:
+                parts = [JoinedPart.of(few, rows.numbers, ready.fields)] if few else []
+            parts = [*known.parts, *parts]
+        result = RememberedJoin(rows.ends, windows, keys, combined(parts, rows.numbers))
         if result.rows > self._most_rows or result.nbytes > self._max_bytes // 4:
             return RememberedJoin(rows.ends, windows, keys, refused=kept.join, refused_rows=result.rows)
         return result
@@ -196,13 +197,16 @@ def _read_times(selection: Selection) -> TimeWindow:
     return TimeWindow(None if begins else selection.begin, None if ends else selection.end)
 
 
-def _part(rows: KeptRows, tuples: JoinedTuples, fields: pa.Schema) -> JoinedPart:
-    """Joined tuples, which are in order, with their columns and times."""
-    matches = rows.matches(tuples)
-    inputs = [matches.inputs[number] for number in rows.numbers]
-    times = [entry.times for entry in inputs]
-    (columns,) = matches.table(fields).combine_chunks().to_batches()
-    return JoinedPart(tuples, [of_input for of_input in times if of_input is not None], columns)
+def _parts(rows: KeptRows, tuples: Sequence[JoinedTuples], fields: pa.Schema) -> list[JoinedPart]:
+    """Joined tuples as one part, if there are any."""
+    if not any(map(len, tuples)):
+        return []
+    of_streams = [np.concatenate(ids) for ids in zip(*(part.ids for part in tuples), strict=True)]
+    placed = [
+        placed_by_id(selection.state.stream.schema, selection.state.segments, ids)
+        for selection, ids in zip(rows.selections, of_streams, strict=True)
+    ]
+    return [JoinedPart.of(placed, rows.numbers, fields)]
 
 
 def _existing(parts: Sequence[JoinedPart], states: Sequence[StreamState]) -> tuple[JoinedPart, ...]:

@@ -70,9 +70,9 @@ class PlacedTuples:
             return [self.column(name) for name in names]
         exists = rows >= 0
         if exists.all():
-            placed = self._at(rows)
+            placed = self.at(rows)
             return [placed.column(name) for name in names]
-        placed, numbers = self._at(rows[exists]), np.where(exists, np.cumsum(exists) - 1, -1)
+        placed, numbers = self.at(rows[exists]), np.where(exists, np.cumsum(exists) - 1, -1)
         return [take_or_null(placed.column(name), numbers) for name in names]
 
     @cached_property
@@ -98,11 +98,11 @@ class PlacedTuples:
 
     def times_at(self, rows: Numbers) -> Numbers:
         """The times of some tuples."""
-        return self._at(rows).times
+        return self.at(rows).times
 
     def ids_at(self, rows: Numbers) -> Numbers:
         """The ids of some tuples."""
-        return self._at(rows).ids
+        return self.at(rows).ids
 
     def may_probe(self, keys: int) -> bool:  # noqa: ARG002
         """No."""
@@ -111,7 +111,8 @@ class PlacedTuples:
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> None:
         """None: the tuples have no index."""
 
-    def _at(self, rows: Numbers) -> PlacedTuples:
+    def at(self, rows: Numbers) -> PlacedTuples:
+        """Some of the tuples, in any order."""
         return PlacedTuples.among(self._schema, self._segments, self._positions[rows])
 
     def _numbers(self, name: str) -> npt.NDArray[Any] | None:

@@ -54,7 +54,7 @@ class Selection(NamedTuple):
         """The tuples that satisfy the query's clause."""
         began = perf_counter_ns()
         hits = [
-            self._hits(segment, first, last)
+            self.hits(segment, first, last)
             for segment, (first, last) in zip(self.state.segments, self.ranges, strict=True)
             if last > first
         ]
@@ -62,7 +62,8 @@ class Selection(NamedTuple):
             self._count(self.query_input.clause_id, hits, perf_counter_ns() - began)
         return StreamMatches(self.state.stream.schema, [hit for hit in hits if len(hit.rows)])
 
-    def _hits(self, segment: Segment, first: int, last: int) -> Hits:
+    def hits(self, segment: Segment, first: int, last: int) -> Hits:
+        """Those of an interval of a segment."""
         if self.remembered is None:
             return segment.hits(self.query_input, self.selector, first, last)
         return self.remembered.hits(segment, self.query_input, self.selector, first, last)
