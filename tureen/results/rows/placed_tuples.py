@@ -17,6 +17,7 @@ from tureen.results.rows.gather import StreamMatches, concatenated_column, numbe
 from tureen.results.rows.gather_kernels import locate, pick
 from tureen.results.snapshot.segment import Hits, Segment
 from tureen.schema import Schema
+from tureen.stems.index import numbers_of
 from tureen.stems.run import Addresses
 
 
@@ -118,6 +119,12 @@ class PlacedTuples:
     def _numbers(self, name: str) -> npt.NDArray[Any] | None:
         """The values of a column of plain numbers without NULLs; None for others."""
         runs = [segment.run() for segment in self._segments]
+        if len(runs) == 1 and len(runs[0].blocks) == 1:
+            # Few rows are mostly of one block, from which numpy takes them in fewer calls.
+            (block,) = runs[0].blocks
+            column = block.column(name)
+            kind = number_type(column.type) if block.numbers_at(name) else None
+            return None if kind is None else numbers_of(column, kind).take(self._positions)
         addresses = [run.numbers_at(name, mapped) for run, mapped in zip(runs, self._mapped, strict=True)]
         known = [address for address in addresses if address is not None]
         if len(known) < len(addresses):
