@@ -4,7 +4,7 @@ Takes a handle and NOW. Holds memory maps of runs, pending rows and a view of th
 Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 
 * `invoke.py`: invocations; `prepared_queries.py`: queries that are bound and prepared; `answering.py`: their answers;
-  `answer.py`: answers and changes as users see them
+  `answer.py`: answers and changes as users see them; `answer_bounds.py`: what answers tell beside their rows
 * `explain.py`, `function_plans.py`: how queries are answered
 * `needed_tuples.py`, `needed_groups.py`: the tuples that later changes of a query need; `derived_checks.py`: what
   derived streams must have

@@ -36,11 +36,13 @@ class Pot:
             self.engine.create_stream(name, COLUMNS, time="ts", clock="stream", retain=retain)
 
     def register(self, sql: str) -> str:
+        """Register a query twice; return the handle of the one that is kept."""
         kept = self.engine.register(sql)
         self.pairs.append((kept, self.engine.register(sql, materialize=False)))
         return kept
 
     def push(self, name: str, count: int, *, pending: bool = False, late: int = 0) -> None:
+        """Push rows, which stay in the inbox if they are to be pending."""
         first = self.counts[name]
         self.counts[name] += count
         rows = [row(number, late) for number in range(first, first + count)]
@@ -58,6 +60,7 @@ class Pot:
 
     @property
     def remembered(self) -> RememberedJoins:
+        """What the engine remembers."""
         return self.engine.invoker.answers.remembered_joins
 
 
@@ -86,7 +89,12 @@ def at(second: float) -> int:
 def test_pushes_are_joined_once(pot: Pot, monkeypatch: pytest.MonkeyPatch) -> None:
     joined: list[tuple[int, ...]] = []
     original = KeptRows.joined_since
-    monkeypatch.setattr(KeptRows, "joined_since", lambda self, ids: joined.append(ids) or original(self, ids))
+
+    def joined_since(rows: KeptRows, ids: tuple[int, ...]) -> list[JoinedTuples]:
+        joined.append(ids)
+        return original(rows, ids)
+
+    monkeypatch.setattr(KeptRows, "joined_since", joined_since)
     kept = pot.register(SQL.format(window=""))
     fill(pot)
     assert pot.check()
