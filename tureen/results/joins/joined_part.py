@@ -35,6 +35,8 @@ class TimeWindow(NamedTuple):
 
         >>> TimeWindow(3, None).contains(TimeWindow(4, 9)), TimeWindow(3, 8).contains(TimeWindow(3, None))
         (True, False)
+        >>> TimeWindow(3, None).contains(TimeWindow(2, 9)), TimeWindow(3, None).contains(TimeWindow(None, 9))
+        (False, False)
         """
         if self.begin is not None and (other.begin is None or other.begin < self.begin):
             return False
