@@ -28,10 +28,10 @@ from tureen.results.finals.final_groups import FinalGroups
 from tureen.results.joins.join_answers import JoinAnswer, table_input
 from tureen.results.joins.join_inputs import TableInput
 from tureen.results.joins.join_ready import ReadyInput, ReadyJoin, ReadySelection
-from tureen.results.joins.joined_part import TimeWindow
 from tureen.results.joins.kept_rows import ClauseRows, KeptRows
 from tureen.results.joins.key_indexes import KeyIndexes
 from tureen.results.joins.remembered_joins import RememberedJoins
+from tureen.results.joins.remembered_part import TimeWindow
 from tureen.results.rows.grouped import Plans, grouped, rows_of_states
 from tureen.results.rows.grouping_set_rows import rows_of_sets
 from tureen.results.rows.kept import Structure, StructureCache

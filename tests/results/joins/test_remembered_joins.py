@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from tureen.pipeline import arrival
-from tureen.results.joins.joined_part import MOST_PARTS, JoinedPart, TimeWindow, combined
 from tureen.results.joins.kept_rows import KeptRows
 from tureen.results.joins.remembered_joins import RememberedJoins
+from tureen.results.joins.remembered_part import MOST_PARTS, RememberedPart, TimeWindow, combined
 from tureen.stems.join_run import JoinedTuples
 from tureen.testing.manual_engine import ManualEngine
 from tureen.window import to_micros
@@ -264,15 +264,15 @@ def test_joins_of_every_kind(pot: Pot, sql: str) -> None:
     pot.check()
 
 
-def part(*rows: tuple[int, int, int]) -> JoinedPart:
+def part(*rows: tuple[int, int, int]) -> RememberedPart:
     """A part whose rows have a time, and an id of each of two streams."""
     times, first, second = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     columns = pa.RecordBatch.from_arrays([pa.array(times), pa.array(first)], ["t", "i"])
-    return JoinedPart(JoinedTuples([first, second], times), [times, times + 1], columns)
+    return RememberedPart(JoinedTuples([first, second], times), [times, times + 1], columns)
 
 
 def test_parts_are_combined_in_order() -> None:
-    parts: tuple[JoinedPart, ...] = ()
+    parts: tuple[RememberedPart, ...] = ()
     for number in range(100):
         parts = combined([*parts, part((5, number, 9 - number % 2))], (0, 1))
         assert len(parts) <= MOST_PARTS + 8

@@ -101,11 +101,11 @@ def _partners(rows: KeptRows, plan: KeyPlan, hits: Hits, other: Selection) -> tu
     of_new, of_other = [], []
     for segment, (first, last) in zip(other.state.segments, other.ranges, strict=True):
         if last > first and len(probes.numbers):
-            numbers, found = rows.indexes.of_segment(segment, plan.columns).find(probes)
-            if len(found):
-                inside = _inside(other, segment, first, last, found)
+            numbers, at = rows.indexes.of_segment(segment, plan.columns).find(probes)
+            if len(at):
+                inside = _inside(other, segment, first, last, at)
                 of_new.append(numbers[inside] + begin)
-                of_other.append(found[inside] + before)
+                of_other.append(at[inside] + before)
         before += segment.rows
     return _concatenated(of_new), _concatenated(of_other)
 

@@ -20,8 +20,8 @@ from tureen.errors import DamagedFile, QueryFailed
 from tureen.pot.kept_joins import Ids, KeptJoin
 from tureen.results.joins.few_new_tuples import few_joined
 from tureen.results.joins.join_ready import ReadyJoin
-from tureen.results.joins.joined_part import JoinedPart, TimeWindow, combined
 from tureen.results.joins.kept_rows import KeptRows
+from tureen.results.joins.remembered_part import RememberedPart, TimeWindow, combined
 from tureen.results.rows.gather import no_rows
 from tureen.results.rows.placed_tuples import find_tuples, placed_by_id
 from tureen.results.rows.selection import Selection
@@ -52,7 +52,7 @@ class RememberedJoin:
     """For each stream, the times of tuples that were joined; open if all tuples that existed were."""
     keys: Keys
     """The segments in which the tuples were last found."""
-    parts: tuple[JoinedPart, ...] = ()
+    parts: tuple[RememberedPart, ...] = ()
     refused: KeptJoin | None = None
     """The kept join with more rows than can be remembered; None if they are remembered."""
     refused_rows: int = 0
@@ -176,7 +176,7 @@ class RememberedJoins:
             if few is None:
                 parts = _parts(rows, rows.joined_since(known.ends), ready.fields)
             else:
-                parts = [JoinedPart.of(few, rows.numbers, ready.fields)] if few else []
+                parts = [RememberedPart.of(few, rows.numbers, ready.fields)] if few else []
             parts = [*known.parts, *parts]
         result = RememberedJoin(rows.ends, windows, keys, combined(parts, rows.numbers))
         if result.rows > self._most_rows or result.nbytes > self._max_bytes // 4:
@@ -197,7 +197,7 @@ def _read_times(selection: Selection) -> TimeWindow:
     return TimeWindow(None if begins else selection.begin, None if ends else selection.end)
 
 
-def _parts(rows: KeptRows, tuples: Sequence[JoinedTuples], fields: pa.Schema) -> list[JoinedPart]:
+def _parts(rows: KeptRows, tuples: Sequence[JoinedTuples], fields: pa.Schema) -> list[RememberedPart]:
     """Joined tuples as one part, if there are any."""
     if not any(map(len, tuples)):
         return []
@@ -206,10 +206,10 @@ def _parts(rows: KeptRows, tuples: Sequence[JoinedTuples], fields: pa.Schema) ->
         placed_by_id(selection.state.stream.schema, selection.state.segments, ids)
         for selection, ids in zip(rows.selections, of_streams, strict=True)
     ]
-    return [JoinedPart.of(placed, rows.numbers, fields)]
+    return [RememberedPart.of(placed, rows.numbers, fields)]
 
 
-def _existing(parts: Sequence[JoinedPart], states: Sequence[StreamState]) -> tuple[JoinedPart, ...]:
+def _existing(parts: Sequence[RememberedPart], states: Sequence[StreamState]) -> tuple[RememberedPart, ...]:
     """The rows of parts whose tuples were not dropped from their streams."""
     existing = []
     for part in parts:

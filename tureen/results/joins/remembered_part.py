@@ -1,4 +1,4 @@
-"""Joined parts: some joined rows of a query in memory, with the columns of the answer and the times of all tuples.
+"""Remembered parts: some joined rows of a query in memory, with the columns of the answer and the times of all tuples.
 
 Whether a row is in windows of time is decided by the times of its tuples. So a part answers for any NOW without looking
 for its tuples, and where the windows contain all of them, it is compared with the windows by a few numbers.
@@ -69,7 +69,7 @@ def order_of_from(numbers: Sequence[int]) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class JoinedPart:
+class RememberedPart:
     """One or more joined rows, in the order of the answer."""
 
     tuples: JoinedTuples
@@ -78,7 +78,7 @@ class JoinedPart:
     columns: pa.RecordBatch
 
     @classmethod
-    def of(cls, placed: Sequence[PlacedTuples], numbers: Sequence[int], fields: pa.Schema) -> JoinedPart:
+    def of(cls, placed: Sequence[PlacedTuples], numbers: Sequence[int], fields: pa.Schema) -> RememberedPart:
         """Rows of which the tuples of each stream are given; `numbers` has the inputs of the query that these are."""
         times = [tuples.times for tuples in placed]
         tuples = JoinedTuples([of_stream.ids for of_stream in placed], np.minimum.reduce(times))
@@ -124,12 +124,12 @@ class JoinedPart:
                 inside = before if inside is None else inside & before
         return self.columns if inside is None else self.columns.filter(pa.array(inside))
 
-    def take(self, rows: npt.NDArray[np.int64]) -> JoinedPart:
+    def take(self, rows: npt.NDArray[np.int64]) -> RememberedPart:
         """Some of the rows."""
         times = [of_stream[rows] for of_stream in self.times]
-        return JoinedPart(self.tuples.take(rows), times, self.columns.take(pa.array(rows)))
+        return RememberedPart(self.tuples.take(rows), times, self.columns.take(pa.array(rows)))
 
-    def is_after(self, other: JoinedPart, order: Sequence[int]) -> bool:
+    def is_after(self, other: RememberedPart, order: Sequence[int]) -> bool:
         """Whether all rows come after those of another part, where tuples with equal times have an order of streams."""
         return self._place(0, order) > other._place(-1, order)
 
@@ -138,7 +138,7 @@ class JoinedPart:
         return (int(tuples.times[row]), *(int(tuples.ids[stream][row]) for stream in order))
 
 
-def combined(parts: Sequence[JoinedPart], numbers: Sequence[int]) -> tuple[JoinedPart, ...]:
+def combined(parts: Sequence[RememberedPart], numbers: Sequence[int]) -> tuple[RememberedPart, ...]:
     """Parts in the order of their rows: the last ones are combined if they are many, or out of order.
 
     Each row is copied a few times at most while more come. `numbers` has the input of the query of each stream.
@@ -155,9 +155,9 @@ def combined(parts: Sequence[JoinedPart], numbers: Sequence[int]) -> tuple[Joine
     return (*before, last)
 
 
-def _joined(first: JoinedPart, second: JoinedPart, order: Sequence[int]) -> JoinedPart:
+def _joined(first: RememberedPart, second: RememberedPart, order: Sequence[int]) -> RememberedPart:
     tuples = concatenated(len(first.times), [first.tuples, second.tuples])
     times = [np.concatenate(of_stream) for of_stream in zip(first.times, second.times, strict=True)]
-    part = JoinedPart(tuples, times, pa.concat_batches([first.columns, second.columns]))
+    part = RememberedPart(tuples, times, pa.concat_batches([first.columns, second.columns]))
     rows = None if second.is_after(first, order) else tuples.order_of(order)
     return part if rows is None else part.take(rows)
