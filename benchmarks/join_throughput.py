@@ -2,6 +2,8 @@
 
 Every key occurs once in each stream, so that each tuple has one partner. Rows per second are those of both streams
 together, from the start of both streaming queries until all rows are in runs and, where results are kept, joined.
+Spark has as many partitions as cores and its state in memory, and drops its results, which are counted once. The state
+of a streaming query that has ended is unloaded, so that no round pays for the garbage collections of another.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import count as count_of
+from pyspark.sql.functions import lit
 
 import tureen
 from benchmarks.report import Report
@@ -43,22 +47,24 @@ FEW_FILES = 2
 
 They are smaller too, because each streaming query has all of their rows in memory."""
 
-WARM_UPS = 2
-"""The rounds that are not counted: in the first ones, the JVM compiles what both sides run."""
-
 
 def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> None:
-    """Measure each case and Spark's own join in several rounds, by turns and after the same rounds of warm-up."""
+    """Measure each case and Spark's own join in several rounds, by turns and after the same rounds of warm-up.
+
+    In the rounds of warm-up, the JVM compiles what both sides run.
+    """
     files, rows = max(scale.files // 2, 2), scale.rows_per_file // 2
     write_files(root / "files", files, rows)
     cases: dict[str, Callable[[], float]] = {case: partial(_once, spark, root, case, files * rows) for case in CASES}
     cases[SPARK_JOIN] = partial(spark_join, spark, root / "files", 1)
     rates: dict[str, list[float]] = {case: [] for case in cases}
-    for number in range(WARM_UPS + scale.rounds):
+    spark_join(spark, root / "files", 1, counted=True)
+    warm_ups = scale.rounds + 1
+    for number in range(warm_ups + scale.rounds):
         for case, run in cases.items():
             rate = run()
             print(f"    {case}: {rate:,.0f} rows/s", flush=True)
-            if number >= WARM_UPS:
+            if number >= warm_ups:
                 rates[case].append(rate)
     typical = {case: statistics.median(of_case) for case, of_case in rates.items()}
     for case in CASES:
@@ -154,17 +160,31 @@ def _verify(folder: Path, query: tureen.StandingQuery, *, kept: bool, rows: int)
     assert answer == sorted(duckdb.sql(sql).fetchall()), f"wrong answer of {query.sql}"
 
 
-def spark_join(spark: SparkSession, folder: Path, count: int, *, selective: bool = False) -> float:
+def spark_join(
+    spark: SparkSession, folder: Path, count: int, *, selective: bool = False, counted: bool = False
+) -> float:
     """Rows per second of Spark's stream-stream join of the files of a folder, with a streaming query for each.
 
     A kept join has all joined tuples, whatever its queries select, and so has Spark's. If it is `selective`, Spark
-    applies the selections of one of our queries before the join, and keeps a hundredth of the tuples.
+    applies the selections of one of our queries before the join, and keeps a hundredth of the tuples. If it is
+    `counted`, Spark counts the joined tuples too, and their number is verified, which takes a little longer.
     """
     with TemporaryDirectory(dir=folder.parent) as checkpoints:
-        return _spark_join(spark, folder, count, Path(checkpoints), selective=selective)
+        rate = _spark_join(spark, folder, count, Path(checkpoints), selective=selective, counted=counted)
+    unload_state(spark)
+    return rate
 
 
-def _spark_join(spark: SparkSession, folder: Path, count: int, checkpoints: Path, *, selective: bool) -> float:
+def unload_state(spark: SparkSession) -> None:
+    """Free the state of streaming queries that have ended, which Spark does once a minute."""
+    java: Any = spark._jvm
+    java.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
+    java.System.gc()
+
+
+def _spark_join(
+    spark: SparkSession, folder: Path, count: int, checkpoints: Path, *, selective: bool, counted: bool
+) -> float:
     queries = []
     began = time.perf_counter()
     for number in range(count):
@@ -178,6 +198,8 @@ def _spark_join(spark: SparkSession, folder: Path, count: int, checkpoints: Path
         joined = sides[0].join(sides[1], sides[0]["a_k"] == sides[1]["b_k"])
         if selective:
             joined = joined.where(f"a_x >= {number % 997} AND a_x <= {number % 997 + 2} AND b_x < 10")
+        if counted:
+            joined = joined.observe("joined", count_of(lit(1)).alias("rows"))
         queries.append(
             joined.writeStream.format("noop")
             .option("checkpointLocation", str(checkpoints / str(number)))
@@ -191,4 +213,7 @@ def _spark_join(spark: SparkSession, folder: Path, count: int, checkpoints: Path
     for query in queries:
         read = sum(progress["numInputRows"] for progress in query.recentProgress)
         assert read == rows, f"a streaming query of Spark read {read:,} of {rows:,} rows"
+        if counted:
+            results = sum(progress["observedMetrics"]["joined"]["rows"] for progress in query.recentProgress)
+            assert results == rows // len(STREAMS), f"Spark's join has {results:,} rows"
     return float(rows / seconds)

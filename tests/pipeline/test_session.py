@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
@@ -36,6 +38,18 @@ def test_spark_settings_reach_the_session(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[:1] == ["['3', 'a b', 'false']"], done.stderr
     assert lines[1].startswith("yes file:"), "its own options of Java stay as well"
+
+
+def test_batches_for_python_are_limited_by_rows_not_by_bytes(spark: SparkSession) -> None:
+    # 20 kB a row: with Spark's limit of 64 MiB, a batch has fewer rows.
+    rows = spark.range(0, 5_000, numPartitions=1).selectExpr("repeat('x', 20000) AS text")
+    sizes = rows.mapInArrow(_size_of_each, "size BIGINT").collect()
+    assert [row.size for row in sizes] == [4_096, 904]
+
+
+def _size_of_each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.record_batch([pa.array([batch.num_rows])], names=["size"])
 
 
 def test_spark_settings_that_a_running_session_lacks(spark: SparkSession) -> None:

@@ -28,7 +28,10 @@ _CONFIG = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # The largest value turns the limit off. With a limit, Spark adds up the sizes of all columns of the batch for each
+    # row, which takes as long as reading and writing the row. Instead, a batch has few rows.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.python.daemon.module": "tureen.pipeline.daemon",
     # Plain renames instead of Hadoop's FileContext: half the cost of a small batch.
     "spark.sql.streaming.checkpointFileManagerClass": (
