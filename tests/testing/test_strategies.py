@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from decimal import Decimal
-from functools import cache
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -45,33 +46,41 @@ def drawn(strategy: st.SearchStrategy[Any], count: int = 300) -> list[Any]:
     return examples
 
 
-def sampled(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
-    """Independent examples of a strategy, the same in every run.
+class Sample:
+    """Independent examples of a strategy, the same in every run, made when they are first read.
 
     Hypothesis often repeats parts of an example in the next one: of a thousand examples of `drawn` half are equal to
     another one, of these hardly any.
     """
-    random = Random(0)
-    examples: list[Any] = []
-    while len(examples) < count:
-        data = ConjectureData(random=random)
+
+    def __init__(self, strategy: st.SearchStrategy[Any], count: int) -> None:
+        """Of so many examples."""
+        self._strategy, self._count = strategy, count
+        self._random = Random(0)
+        self._made: list[Any] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        """The examples, from the first one."""
+        for number in range(self._count):
+            while number >= len(self._made):
+                self._make()
+            yield self._made[number]
+
+    def _make(self) -> None:
+        data = ConjectureData(random=self._random)
         # Raised by an example that would be too long, or that a filter refuses.
-        with suppress(StopTest), BuildContext(data, wrapped_test=sampled):
-            examples.append(data.draw(strategy))
-    return examples
+        with suppress(StopTest), BuildContext(data, wrapped_test=Sample):
+            self._made.append(data.draw(self._strategy))
 
 
-@cache
-def conditions(portable: bool) -> list[str]:
-    return sampled(strategies.conditions(SCHEMA, portable=portable, depth=1), 1200)
+CONDITIONS = {
+    portable: Sample(strategies.conditions(SCHEMA, portable=portable, depth=1), 1200) for portable in (True, False)
+}
+QUERIES = Sample(strategies.queries(SCHEMA, "s", depth=0), 600)
+QUESTIONS = Sample(strategies.questions(SCHEMA), 700)
 
 
-@cache
-def queries() -> list[strategies.QueryText]:
-    return sampled(strategies.queries(SCHEMA, "s", depth=0), 600)
-
-
-def occurs(form: str, texts: list[str]) -> bool:
+def occurs(form: str, texts: Iterable[str]) -> bool:
     return any(re.search(form, text) for text in texts)
 
 
@@ -106,13 +115,13 @@ def test_the_wide_schema_has_two_columns_of_every_type() -> None:
     ],
 )
 def test_every_kind_of_condition_occurs(form: str) -> None:
-    assert occurs(form, conditions(portable=True))
+    assert occurs(form, CONDITIONS[True])
 
 
 @pytest.mark.parametrize("form", [r"\d\.\d+D", r"\d+L", r"LIKE '.*\\\\", r"timestamp_\d [<>=]+ '", r"'a\\\\b'"])
 def test_forms_of_spark_occur_if_not_portable(form: str) -> None:
-    assert occurs(form, conditions(portable=False))
-    assert not occurs(form, conditions(portable=True))
+    assert occurs(form, CONDITIONS[False])
+    assert not occurs(form, islice(CONDITIONS[True], 500))
 
 
 @pytest.mark.parametrize(
@@ -130,24 +139,19 @@ def test_forms_of_spark_occur_if_not_portable(form: str) -> None:
     ],
 )
 def test_every_kind_of_window_occurs(form: str) -> None:
-    assert occurs(form, [query.window for query in queries()])
+    assert occurs(form, (query.window for query in QUERIES))
 
 
 @pytest.mark.parametrize("form", [r"SELECT \*", r"SELECT t\.\*", r" AS out\d", r"FROM s AS t", r"s\.\w+ .*FROM s\b"])
 def test_every_kind_of_select_list_occurs(form: str) -> None:
-    assert occurs(form, [query.batch for query in queries()])
+    assert occurs(form, (query.batch for query in QUERIES))
 
 
 def test_the_parts_of_a_query_make_its_text() -> None:
-    assert any(query.where is None for query in queries())
-    for query in queries():
+    assert any(query.where is None for query in QUERIES)
+    for query in islice(QUERIES, 200):
         assert query.text.startswith(query.batch)
         assert query.batch.endswith(f" WHERE {query.where}" if query.where else f" FROM {query.source}")
-
-
-@cache
-def questions() -> list[str]:
-    return [question.text for question in sampled(strategies.questions(SCHEMA), 700)]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +217,7 @@ def questions() -> list[str]:
     ],
 )
 def test_every_kind_of_question_occurs(form: str) -> None:
-    assert occurs(form, questions())
+    assert occurs(form, (question.text for question in QUESTIONS))
 
 
 @pytest.mark.parametrize("type_", strategies.TYPES, ids=lambda type_: type_.sql)
