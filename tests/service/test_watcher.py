@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from tests.service.running import RunningServer, SentEvent, events
-from tureen.pot.pot_progress import PotProgress
+from tureen.pot.pot_progress import Moment, PotProgress
+from tureen.service import watcher as watcher_module
 from tureen.service.watcher import ProgressWatcher
 from tureen.testing.manual_engine import ManualEngine
 
@@ -118,6 +119,44 @@ def test_a_clause_with_many_followers_keeps_no_others_waiting(engine: ManualEngi
 
     asyncio.run(check())
     assert woken == ["None", *["few"] * 3, *["many"] * 100]
+
+
+def test_a_pot_is_checked_seldom_while_nobody_waits(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher_module, "IDLE_SECONDS", 1000)
+    progress, commits, is_expected = PotProgress(engine.catalog), list[int](), list[bool]()
+    checks = counted(progress, monkeypatch)
+
+    async def check() -> None:
+        watcher = ProgressWatcher(progress, lambda: commits.append(1), tuple, lambda: bool(is_expected))
+        watcher.start()
+        await asyncio.sleep(0.1)
+        assert len(checks) == 1
+        # A commit that nobody expects is noticed by the first who waits.
+        engine.create_stream("s", "n INT")
+        assert await watcher.wait_for_news(watcher.version, 30)
+        await asyncio.sleep(0.1)
+        assert len(commits) == 1
+        is_expected.append(True)
+        watcher.hurry()
+        engine.create_stream("t", "n INT")
+        while len(commits) < 2:
+            await asyncio.sleep(0.01)
+        watcher.close()
+
+    asyncio.run(check())
+
+
+def counted(progress: PotProgress, monkeypatch: pytest.MonkeyPatch) -> list[Moment]:
+    """What the checks of a pot's progress return from now on."""
+    moments: list[Moment] = []
+    now = progress.now
+
+    def counting_now() -> Moment:
+        moments.append(now())
+        return moments[-1]
+
+    monkeypatch.setattr(progress, "now", counting_now)
+    return moments
 
 
 def test_last_event_id_takes_precedence_over_since(http: httpx.Client, stream: str, push: Push) -> None:

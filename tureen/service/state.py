@@ -74,7 +74,13 @@ class Service:
         )
         self._progress = self.soup.progress
         self.answers = SharedAnswers(self._progress.now)
-        self.watcher = ProgressWatcher(self._progress, self._on_commit, self.soup.calls.clauses_with_changes())
+        self.watcher = ProgressWatcher(
+            self._progress,
+            self._on_commit,
+            self.soup.calls.clauses_with_changes(),
+            lambda: self.freshness.has_pending,
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.reads = SharedReads(self.watcher.threads.run, encode_changes)
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
@@ -94,7 +100,8 @@ class Service:
 
     async def start(self) -> None:
         """Start watching for commits, in the running event loop."""
-        asyncio.get_running_loop().set_default_executor(self._workers)
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_default_executor(self._workers)
         self.watcher.start()
         if self._federation is not None:
             self._federation.start()
@@ -205,6 +212,12 @@ class Service:
                 seconds = max(0.0, deadline - time.monotonic())
                 await asyncio.to_thread(self.federation.wait_for, peer, position, seconds)
             await wait_for_positions(self.watcher, self._progress, local, timeout, self.soup.trouble)
+
+    def record_push(self, position: str) -> None:
+        """Record when a push was acknowledged, in any thread: the time to its commit is measured."""
+        self.freshness.record_push(position)
+        if self._loop is not None and self.freshness.has_pending:
+            self._loop.call_soon_threadsafe(self.watcher.hurry)
 
     def _on_commit(self) -> None:
         loop = asyncio.get_running_loop()

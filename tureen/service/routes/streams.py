@@ -137,7 +137,7 @@ async def push_rows(
     service.metrics.rows.inc(position.added)
     service.metrics.rejected.inc(0 if position.repeated else position.rejected)
     service.metrics.bytes.inc(len(body))
-    service.freshness.record_push(position)
+    service.record_push(position)
     return _receipt(position, count)
 
 
@@ -150,7 +150,7 @@ async def _push_stream(caller: Caller, name: str, request: Request, key: str | N
             position = soup.push(name, rows, key=scoped_key, punctuations=punctuations)
         service.metrics.rows.inc(position.added)
         service.metrics.rejected.inc(0 if position.repeated else position.rejected)
-        service.freshness.record_push(position)
+        service.record_push(position)
         return position
 
     def prepare() -> tuple[Schema, ItemReader]:
