@@ -17,14 +17,22 @@ if not _FACTOR:
     vars(providers)["_get_local_constants"] = Constants
 
 
-def example_settings(examples: int, *, shrink: bool = True) -> settings:
+def explores() -> bool:
+    """Whether tests may run all that a run of all tests has no time for."""
+    return _FACTOR > 0
+
+
+def example_settings(examples: int, *, explored: int | None = None, shrink: bool = True) -> settings:
     """Settings of a test with that many examples in every run.
+
+    With `make explore` it has many times as many, or many times `explored`: that is for a test whose examples take
+    long, which every run therefore has fewer of.
 
     A failing example is reported as it is: searching for a smaller one may take minutes, and the timeout of the test
     would hide the failure. With `make explore` smaller ones are searched for, unless `shrink` is False.
     """
     return settings(
-        max_examples=examples * (_FACTOR or 1),
+        max_examples=(explored or examples) * _FACTOR if _FACTOR else examples,
         derandomize=not _FACTOR,
         database=None,
         deadline=None,

@@ -169,7 +169,7 @@ class TwinTest:
 
 
 @given(st.integers(0, 1_000_000))
-@example_settings(5)
+@example_settings(3, explored=5)
 def test_random_networks_answer_as_one_server(seed: int) -> None:
     with TemporaryDirectory() as directory:
         test = TwinTest(Path(directory), seed)

@@ -292,13 +292,13 @@ def _raises(leaf: Predicate, row: dict[str, Any], schema: Schema) -> bool:
     return False
 
 
-@example_settings(25)
+@example_settings(13, explored=25)
 @given(scripts())
 def test_selections_agree_with_the_oracle(script: Script) -> None:
     play(script)
 
 
-@example_settings(10)
+@example_settings(6, explored=10)
 @given(scripts(grouped=True))
 def test_groups_and_orders_agree_with_the_oracle(script: Script) -> None:
     play(script)

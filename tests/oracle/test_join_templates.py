@@ -223,7 +223,7 @@ def _parse(position: str | None) -> Position | None:
     return None if position is None else Position.parse(position)
 
 
-@example_settings(8)
+@example_settings(5, explored=8)
 @given(scripts(), st.booleans())
 def test_queries_of_a_template_equal_single_queries(
     script: tuple[JoinTemplate, Rows, list[Step]], by_key: bool

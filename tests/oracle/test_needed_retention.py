@@ -221,7 +221,7 @@ def _small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(seed=st.integers(0, 1 << 32))
-@example_settings(6)
+@example_settings(3, explored=6)
 def test_freed_tuples_were_never_needed(seed: int) -> None:
     random = Random(seed)
     derived = random.sample(range(len(DERIVED)), random.randrange(3))

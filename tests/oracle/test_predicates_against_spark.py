@@ -32,7 +32,7 @@ SQL_ERROR = "misread"
 Truth = list[bool] | str
 """Whether a condition holds, row by row; or that it failed, is not supported, or is rejected as invalid SQL."""
 
-few_examples = example_settings(4, shrink=False)
+few_examples = example_settings(2, explored=4, shrink=False)
 
 
 def condition_lists(depth: int) -> st.SearchStrategy[list[str]]:

@@ -31,7 +31,7 @@ def cases(draw: st.DrawFn) -> Case:
     return schema, rows, draw(st.lists(strategies.questions(schema, judge="duckdb"), min_size=5, max_size=5))
 
 
-@example_settings(20, shrink=False)
+@example_settings(10, explored=20, shrink=False)
 @given(cases())
 def test_answers_agree_with_duckdb(case: Case) -> None:
     schema, rows, questions = case

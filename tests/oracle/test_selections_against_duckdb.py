@@ -61,7 +61,7 @@ def for_duckdb(query: strategies.QueryText, schema: Schema) -> str:
 
 
 # A failure shows the query and the rows, so shrinking is not needed; it would be slow.
-@example_settings(40, shrink=False)
+@example_settings(20, explored=40, shrink=False)
 @given(cases())
 @example(
     (

@@ -303,7 +303,7 @@ def nested(draw: st.DrawFn) -> Twin:
 
 @pytest.mark.parametrize("queries", [selections, windows, whole_streams, nested])
 @given(data=st.data())
-@example_settings(25)
+@example_settings(13, explored=25)
 def test_equals_xquery(
     engine: ManualEngine, saxon: PySaxonProcessor, queries: Callable[[], st.SearchStrategy[Twin]], data: st.DataObject
 ) -> None:

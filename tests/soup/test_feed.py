@@ -247,7 +247,7 @@ def scripts(draw: st.DrawFn) -> list[tuple[str, Any]]:
     return draw(st.lists(st.one_of(push, push, push, read, read, other), min_size=6, max_size=10))
 
 
-@example_settings(12)
+@example_settings(6, explored=12)
 @given(scripts(), st.permutations(STREAMS))
 def test_every_change_once_from_every_position(script: list[tuple[str, Any]], order: tuple[str, ...]) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:

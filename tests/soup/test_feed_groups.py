@@ -155,7 +155,7 @@ class GroupFeedRun:
         assert self.rows == self.pushed
 
 
-@example_settings(15)
+@example_settings(8, explored=15)
 @given(scripts(), st.sampled_from([None, None, BEGINNING]))
 def test_changes_of_a_feed_lead_to_the_answers(script: list[Step], since: str | None) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:

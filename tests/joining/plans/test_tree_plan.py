@@ -95,13 +95,13 @@ def _close(script: JoinScript, plans: Sequence[TreePlan]) -> None:
                 plan.purge(number, edge.left, ids)
 
 
-@example_settings(40)
+@example_settings(20, explored=40)
 @given(st.randoms(use_true_random=False))
 def test_plans_produce_the_same_joined_tuples(draw: random.Random) -> None:
     _run(draw, has_several=False)
 
 
-@example_settings(40)
+@example_settings(20, explored=40)
 @given(st.randoms(use_true_random=False))
 def test_plans_of_several_joins_produce_those_of_each(draw: random.Random) -> None:
     _run(draw, has_several=True)

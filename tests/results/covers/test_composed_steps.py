@@ -106,7 +106,7 @@ class Pot:
     st.sampled_from([Rules(), Rules((), 2_000_000)]),
     st.sampled_from([None, "8 seconds"]),
 )
-@example_settings(5)
+@example_settings(3, explored=5)
 def test_composed_answers_are_equal(
     steps: list[tuple[str, list[Any]]], clock: str, rules: Rules, retain: str | None
 ) -> None:

@@ -138,7 +138,7 @@ class Reader:
         self.position = new.position()
 
 
-@example_settings(40)
+@example_settings(20, explored=40)
 @given(st.lists(STEPS, min_size=4, max_size=25), st.sampled_from([1, 3, 100]), st.integers(1, 8))
 @example([("append", [1]), ("push", [1]), ("append", [1]), ("take", 3)], 1, 1)
 @example([("push", [1]), ("append", [1]), ("push", [1]), ("seal all", 0), ("take", 3)], 1, 1)
