@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -46,11 +47,20 @@ def test_evaluation_beyond_the_time_limit_is_stopped(monkeypatch: pytest.MonkeyP
     assert [error.code for error in errors] == ["limit_exceeded"]
 
 
-def test_memory_is_limited() -> None:
+def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With less memory than usual, which is sooner exceeded; a thread has a connection of its own."""
+    assert evaluation.MEMORY_LIMIT == 2 << 30
+    monkeypatch.setattr(evaluation, "MEMORY_LIMIT", 128 << 20)
     sql = "SELECT list(a.range) AS n FROM rows, range(100000000) a GROUP BY id"
-    with pytest.raises(LimitExceeded, match=r"an aggregate needs more than 2,048 MiB of memory"):
-        duck.run(sql, {"rows": ROWS}, "an aggregate")
-    assert duck.run("SELECT 1 AS one", {}, "it").column(0).to_pylist() == [1]
+
+    def exceed() -> list[int]:
+        with pytest.raises(LimitExceeded, match=r"an aggregate needs more than 128 MiB of memory"):
+            duck.run(sql, {"rows": ROWS}, "an aggregate")
+        answer: list[int] = duck.run("SELECT 1 AS one", {}, "it").column(0).to_pylist()
+        return answer
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(exceed).result() == [1]
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,13 @@ OTHER = """
 import sys
 from pathlib import Path
 from tureen.testing.manual_engine import ManualEngine
-engine = ManualEngine(Path(sys.argv[1]))
-engine.push("s", [{"n": int(sys.argv[2])}])
-engine.close()
+for line in sys.stdin:
+    engine = ManualEngine(Path(sys.argv[1]))
+    engine.push("s", [{"n": int(line)}])
+    engine.close()
+    print("closed", flush=True)
 """
+"""A process that opens the pot, pushes and closes it for each number that it reads."""
 
 
 @pytest.fixture
@@ -59,9 +62,16 @@ def test_verifying_preserves_the_locks_of_other_connections(root: Path) -> None:
     """POSIX releases a process's locks on a file when any descriptor of it is closed; the WAL would be deleted."""
     reader = ManualEngine(root)
     assert len(reader.invoke("all")) == 0
-    for number in (1, 2, 3):
-        Digest(root / CATALOG_FILE).check()
-        Catalog(root).close()
-        subprocess.run([sys.executable, "-c", OTHER, str(root), str(number)], check=True)
-        assert len(reader.invoke("all")) == number
+    command = [sys.executable, "-c", OTHER, str(root)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        for number in (1, 2, 3):
+            Digest(root / CATALOG_FILE).check()
+            Catalog(root).close()
+            print(number, file=other.stdin, flush=True)
+            assert other.stdout.readline() == "closed\n"
+            assert len(reader.invoke("all")) == number
+        other.stdin.close()
+        assert other.wait() == 0
     reader.close()
