@@ -18,6 +18,7 @@ from typing import Self
 
 import pytest
 
+import tureen
 from tests.cli.conftest import Cli
 from tests.service.running import RunningServer
 from tureen.cli.shell.completion import Name, completions
@@ -226,10 +227,9 @@ def test_waiting_shows_reason_and_stops_on_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text('[{"n": 1}]')
     env = {**os.environ, "TUREEN_POT": str(tmp_path / "pot"), "TERM": "xterm"}
     env.pop("TUREEN_URL", None)
-    with Terminal(env, "stream", "create", "s", "n INT") as create:
-        assert create.process.wait(60) == 0
-    with Terminal(env, "query", "register", "SELECT n FROM s", "--name", "all") as register:
-        assert register.process.wait(60) == 0
+    with tureen.open(tmp_path / "pot") as soup:
+        soup.create_stream("s", "n INT")
+        soup.register("SELECT n FROM s", name="all")
     with Terminal(env, "push", "s", str(tmp_path / "rows.json"), "--wait") as push:
         assert push.process.wait(60) == 0
         assert "Traceback" not in push.rest()
