@@ -28,10 +28,10 @@ demo: setup
 serve: setup
 	$(BIN)/python -m tureen.service
 
-# In two processes, because each compiles in one thread.
+# In two processes, because each compiles in one thread. Loops of joins call those of matching.
 kernels: setup
 	$(BIN)/python -c 'import tureen.aggregates.aggregate_warming as a; a.warm_up()' & \
-	$(BIN)/python -c 'import tureen.matching as m; m.warm_up()' && wait $$!
+	$(BIN)/python -c 'import tureen.matching as m, tests.join_kernels as j; m.warm_up(); j.warm_up()' && wait $$!
 
 $(CLASSES): $(READY) | kernels
 	$(BIN)/python -m tests.class_archive
