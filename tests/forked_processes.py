@@ -33,6 +33,18 @@ _Message = dict[str, Any] | str | None
 """What a process sends: a report, the id of the test that it begins, or None to ask for a file."""
 
 
+class ProcessHooks:
+    """The hooks that this plugin adds."""
+
+    def pytest_process_started(self) -> None:
+        """Prepare a process that runs test files, while it has a single thread."""
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the hooks of this plugin."""
+    pluginmanager.add_hookspecs(ProcessHooks)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of this plugin."""
     group = parser.getgroup("processes")
@@ -196,6 +208,7 @@ def _run_files(
     capture.start_global_capturing()
     directories = config._tmp_path_factory  # type: ignore[attr-defined]
     directories._basetemp = directories.mktemp(f"process-{number}", numbered=False)
+    config.hook.pytest_process_started()
     for items in _assigned(files, connection):
         # After the last test of a file, only fixtures of the session stay.
         for item, following in zip(items, (*items[1:], session), strict=True):

@@ -25,11 +25,11 @@ def use_environment() -> None:
     _armed, _spared = os.environ.get(_VARIABLE), None
 
 
-def use_crash_directory(directory: Path) -> None:
-    """Let tests of this process arm points in a directory: for the processes that it starts from now on, not for it."""
+def use_crash_directory(directory: Path, *, spared: bool = True) -> None:
+    """Let tests arm points in a directory: for processes that this one starts from now on, and for it if not spared."""
     global _armed, _spared
     os.environ[_VARIABLE] = _armed = str(directory)
-    _spared = os.getpid()
+    _spared = os.getpid() if spared else None
 
 
 def crash_point(name: str) -> None:

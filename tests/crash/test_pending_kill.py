@@ -13,7 +13,7 @@ import pytest
 
 from tests.crash import pending_pot, workload
 from tests.crash.pending_pot import BEFORE, QUERIES, VALUES, Follower, Handles, Reader, followers, rows, run_step
-from tests.crash.processes import FORKING
+from tests.crash.processes import run_until_killed
 from tureen.testing import Oracle, comparable
 from tureen.testing.manual_engine import ManualEngine
 
@@ -156,12 +156,7 @@ def test_answers_and_followers_after_a_kill(
     # A reader of another process, which is not killed.
     survivor, its_followers = pending_pot.other_process(root, handles), followers()
     Expectation(handles, Journal()).check(survivor, its_followers)
-    process = FORKING.Process(
-        target=pending_pot.work_until_killed, args=(root, handles, (*BEFORE, *steps), point, journal_file)
-    )
-    process.start()
-    process.join()
-    assert process.exitcode == -9, "the process was not killed"
+    run_until_killed(pending_pot.work_until_killed, root, handles, (*BEFORE, *steps), point, journal_file)
     assert not (crash_dir / point).exists()
     journal = Journal.read(journal_file)
     expectation = Expectation(handles, journal)
