@@ -201,7 +201,7 @@ def test_groups_and_orders_explain_every_tuple(script: Script) -> None:
     ask(script)
 
 
-@example_settings(10, explored=20)
+@example_settings(20)
 @given(
     st.lists(joins(), min_size=2, max_size=4),
     st.fixed_dictionaries({name: st.lists(stream_rows(), min_size=1, max_size=2) for name in STREAMS}),
