@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tureen import faults
+from tureen.faults import CRASH_DIRECTORY, use_crash_directory
 
 ADDRESS = "SPARK_FORKED_PYTHON"
 """The environment variable with the path of the server's socket."""
@@ -61,7 +61,7 @@ import os
 import sys
 
 address = os.environ.get({variable!r})
-settings = [name for name in os.environ if name.startswith("TUREEN_") and name != "TUREEN_CRASH_DIR"]
+settings = [name for name in os.environ if name.startswith("TUREEN_") and name != {crash_directory!r}]
 if address and not settings and sys.argv[1:2] == ["-m"] and sys.argv[2] in {modules!r}:
     from _socket import AF_UNIX, SCM_RIGHTS, SOL_SOCKET, socket
 
@@ -86,7 +86,10 @@ os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 def write_launcher() -> Path:
     """Write the program that Spark runs in place of Python."""
     path = Path(sys.prefix) / "spark-python"
-    path.write_text(_LAUNCHER.format(python=sys.executable, variable=ADDRESS, modules=_FORKED))
+    text = _LAUNCHER.format(
+        python=sys.executable, variable=ADDRESS, modules=_FORKED, crash_directory=CRASH_DIRECTORY
+    )
+    path.write_text(text)
     path.chmod(0o755)
     return path
 
@@ -136,7 +139,8 @@ class _Request:
         os.environ.clear()
         os.environ.update(self.environment)
         os.chdir(self.directory)
-        faults.use_environment()
+        if CRASH_DIRECTORY in self.environment:
+            use_crash_directory(Path(self.environment[CRASH_DIRECTORY]), spared=False)
         paths = [self.directory, *self.environment.get("PYTHONPATH", "").split(os.pathsep)]
         sys.path[:] = dict.fromkeys([*filter(None, paths), *sys.path])
         sys.argv[1:] = self.arguments[1:]

@@ -12,23 +12,18 @@ import signal
 import time
 from pathlib import Path
 
-_VARIABLE = "TUREEN_CRASH_DIR"
+CRASH_DIRECTORY = "TUREEN_CRASH_DIR"
+"""The environment variable with the directory of armed points."""
 
-_armed = os.environ.get(_VARIABLE)
+_armed = os.environ.get(CRASH_DIRECTORY)
 _spared: int | None = None
 """The process that runs the tests, which must not be killed in place of the one that a test has started."""
-
-
-def use_environment() -> None:
-    """Read the variable again, in a process whose environment has changed since it imported this module."""
-    global _armed, _spared
-    _armed, _spared = os.environ.get(_VARIABLE), None
 
 
 def use_crash_directory(directory: Path, *, spared: bool = True) -> None:
     """Let tests arm points in a directory: for processes that this one starts from now on, and for it if not spared."""
     global _armed, _spared
-    os.environ[_VARIABLE] = _armed = str(directory)
+    os.environ[CRASH_DIRECTORY] = _armed = str(directory)
     _spared = os.getpid() if spared else None
 
 

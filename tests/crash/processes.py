@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from tureen.faults import use_crash_directory
+from tureen.faults import CRASH_DIRECTORY, use_crash_directory
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(["tests.crash.preloaded"])
@@ -46,7 +46,7 @@ def run_until_killed(call: Callable[..., None], *arguments: Any) -> None:
     """Call a function of a module in a new process, which must kill itself."""
     with NamedTemporaryFile() as errors:
         process = FORKING.Process(
-            target=_call, args=(errors.name, Path(os.environ["TUREEN_CRASH_DIR"]), call, arguments)
+            target=_call, args=(errors.name, Path(os.environ[CRASH_DIRECTORY]), call, arguments)
         )
         process.start()
         process.join()
