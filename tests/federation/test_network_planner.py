@@ -204,7 +204,7 @@ def test_what_a_peer_lost_is_asked_for_again(nodes: Nodes, twin: ManualEngine) -
     handle = nodes["C"].register("SELECT price FROM trades WHERE price > 1")
     nodes.receive()
     with nodes["B"].engine.catalog.write() as tx:
-        tx.exec_driver_sql("DELETE FROM held_flows")
+        tx.execute_text("DELETE FROM held_flows")
     nodes["B"].planner.tend()
     assert nodes["B"].links() == []
     push(nodes, twin, trades(3))

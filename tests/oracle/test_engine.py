@@ -180,7 +180,7 @@ class ScriptRun:
     def choose(self, bits: int) -> None:
         """Make some clauses eager and others lazy, regardless of cost."""
         with self.engine.catalog.write() as tx:
-            clause_ids = tx.execute(select(clauses.c.id).order_by(clauses.c.id)).scalars().all()
+            clause_ids = tx.execute(select(clauses.c.id).order_by(clauses.c.id)).scalars()
             eager = {clause for index, clause in enumerate(clause_ids) if bits >> index % 8 & 1}
             choose_clauses(tx, take_seq(tx), eager, set(clause_ids) - eager)
 

@@ -122,7 +122,7 @@ def test_relations_that_streams_are_derived_from_are_not_dropped(engine: ManualE
             drop_stream(tx, find_stream(tx, name))
     engine.derive()
     with engine.catalog.read() as tx:
-        assert tx.exec_driver_sql("SELECT count(*) FROM queries").scalar() == 0
+        assert tx.execute_text("SELECT count(*) FROM queries").scalar() == 0
 
 
 def test_rows_without_a_time_are_rejected(engine: ManualEngine) -> None:

@@ -98,8 +98,8 @@ def test_sqlite_errors_are_storage_errors(tmp_path: Path) -> None:
 def test_a_full_catalog_is_a_storage_error(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with pytest.raises(StorageFailed, match="could not be written"), catalog.write() as tx:
-        pages = tx.exec_driver_sql("PRAGMA page_count").scalar_one()
-        tx.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+        pages = tx.execute_text("PRAGMA page_count").scalar_one()
+        tx.execute_text(f"PRAGMA max_page_count={pages}")
         for number in range(1000):
             tx.execute(insert(garbage).values(path=f"{number}" + "x" * 1000, since=0))
 

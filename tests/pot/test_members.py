@@ -345,14 +345,14 @@ def test_dropping_a_template_removes_its_files(pot: TemplatePot) -> None:
     assert not _files(pot)
     with pot.engine.catalog.read() as tx:
         for table in ("template_parts", "template_heads", "gone_members"):
-            assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
+            assert tx.execute_text(f"SELECT count(*) FROM {table}").scalar() == 0
 
 
 def test_templates_of_an_older_pot(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}, {"sym": "b", "p": 2.0}], None)
     with pot.engine.catalog.write() as tx:
-        tx.exec_driver_sql("DROP TABLE template_heads")
-        tx.exec_driver_sql("DROP TABLE template_parts")
+        tx.execute_text("DROP TABLE template_heads")
+        tx.execute_text("DROP TABLE template_parts")
     catalog = Catalog(pot.engine.catalog.root)
     templates = Templates(catalog, Invoker(catalog))
     assert list(templates.members(handle)) == [0, 1]

@@ -102,7 +102,7 @@ def test_reading_a_pot_that_was_not_closed(closed_pot: Path, tmp_path: Path) -> 
     killed = tmp_path / "killed"
     holder = Catalog(closed_pot)
     with holder.write() as tx:
-        tx.exec_driver_sql("UPDATE counter SET seq = seq + 1")
+        tx.execute_text("UPDATE counter SET seq = seq + 1")
     # The files that a killed process leaves.
     shutil.copytree(closed_pot, killed / "pot")
     shutil.copytree(closed_pot, killed / "less", ignore=shutil.ignore_patterns("*-shm"))

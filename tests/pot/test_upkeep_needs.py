@@ -97,7 +97,7 @@ def test_every_step_that_changes_something_is_needed(pot: ManualEngine) -> None:
 def test_all_streams_are_searched_for_damage(pot: ManualEngine) -> None:
     pot.push("a", rows(1, 2, 3, 4))
     with pot.catalog.read() as tx:
-        path = tx.exec_driver_sql("SELECT path FROM runs").scalar_one()
+        path = tx.execute_text("SELECT path FROM runs").scalar_one()
     with pot.catalog.write() as tx:
         note_damage(tx, path, "a wrong checksum")
     assert {name for name, need in needs_of(pot).items() if need.repair} == {"a", "b", "short"}

@@ -192,7 +192,7 @@ def test_tables_of_a_template(pot: JoinPot) -> None:
     pot.trade(1, "a", 2.0)
     assert pot.matches(handle, after).labels == ["oil"]
     with pot.engine.catalog.read() as tx:
-        rows = tx.execute(select(query_inputs.c.kind).where(query_inputs.c.query_id == handle)).scalars().all()
+        rows = tx.execute(select(query_inputs.c.kind).where(query_inputs.c.query_id == handle)).scalars()
     assert rows == ["stream", "table", "values"]
     pot.tables.drop("companies")
     assert pot.templates.describe() == []

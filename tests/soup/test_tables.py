@@ -289,7 +289,7 @@ def test_new_contents_sync_their_directories(soup: tureen.Soup, monkeypatch: pyt
 def test_tables_in_a_pot_of_an_older_version(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with catalog.write() as tx:
-        dimensions.drop(tx)
+        tx.execute_text(f"DROP TABLE {dimensions.name}")
     catalog.close()
     with tureen.open(tmp_path) as soup:
         assert soup.tables() == []

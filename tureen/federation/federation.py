@@ -7,8 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from sqlalchemy import Connection
-
 from tureen.closed.rules import NO_RULES
 from tureen.errors import TureenError, Unsupported, WaitTimeout
 from tureen.faults import crash_point
@@ -29,6 +27,7 @@ from tureen.pot.links import Link, change_link, create_link, drop_link, is_feder
 from tureen.pot.peers import name_server
 from tureen.pot.registered import NewInput
 from tureen.pot.streams import Stream, create_stream, find_stream, note_declared, visible_streams
+from tureen.pot.transaction import Transaction
 from tureen.query import Query
 from tureen.results.invoke import Invoker
 from tureen.schema import name_key
@@ -80,7 +79,7 @@ class Federation:
         self.peering = Peering(catalog, connect, clock, self._learn_rules)
         self.serving = FlowServing(catalog, invoker, inbox, self.trouble_of, settings.quota)
         self.placement: Placement = placement or DirectPlacement(self.infos)
-        self.in_use: list[Callable[[Connection], set[int]]] = []
+        self.in_use: list[Callable[[Transaction], set[int]]] = []
         """Functions that return replicas which are in use, though no query of this server reads them."""
         self.upkeep: Callable[[], object] = self.sweep
         """Called after changes of the catalog, and every `UPKEEP_SECONDS`."""
@@ -263,7 +262,7 @@ class Federation:
             change_link(tx, link.id, peer, link.flow)
         self.refresh()
 
-    def change_flow(self, link: Link, flow: str, is_unchanged: Callable[[Connection], bool]) -> bool:
+    def change_flow(self, link: Link, flow: str, is_unchanged: Callable[[Transaction], bool]) -> bool:
         """Let a replica receive a narrower flow after the tuples that it has; False if it is used otherwise now."""
         with self._lock:
             if link.id in self._claims:

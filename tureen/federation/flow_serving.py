@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sqlalchemy import Connection
-
 from tureen.closed.rules import Rules
 from tureen.errors import UnknownStream
 from tureen.federation.flow import FlowSelection, link_flow, parse_flow
@@ -25,6 +23,7 @@ from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link, link_progress, list_links
 from tureen.pot.peers import pot_id, server_name, shared_with
 from tureen.pot.streams import Stream, visible_streams
+from tureen.pot.transaction import Transaction
 from tureen.predicate import columns_of
 from tureen.query import NamedRelation
 from tureen.results.invoke import Invoker
@@ -121,7 +120,7 @@ class FlowServing:
                 known = link_progress(tx, link.id)
         return HomeProgress.parse(known)
 
-    def _visible(self, tx: Connection, peer: str | None) -> list[Stream]:
+    def _visible(self, tx: Transaction, peer: str | None) -> list[Stream]:
         streams = visible_streams(tx)
         if peer is None:
             return streams

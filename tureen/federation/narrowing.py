@@ -11,8 +11,6 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from sqlalchemy import Connection
-
 from tureen.errors import TureenError
 from tureen.federation.federation import Federation
 from tureen.federation.needs import need_of
@@ -20,6 +18,7 @@ from tureen.federation.network_placement import NetworkPlacement, read_link
 from tureen.pot.catalog import Catalog
 from tureen.pot.held_flows import list_held_flows
 from tureen.pot.links import Link, list_links, replica_readers
+from tureen.pot.transaction import Transaction
 from tureen.query import Query
 from tureen.sharing.covering import covers
 from tureen.sharing.properties import Properties
@@ -101,7 +100,7 @@ class Narrowing:
         self._uses = {link.id: uses[link.id] for link in links}
         self._narrower = {number: entry for number, entry in self._narrower.items() if number in self._uses}
 
-    def _current_uses(self, tx: Connection) -> dict[int, LinkUse]:
+    def _current_uses(self, tx: Transaction) -> dict[int, LinkUse]:
         links, readers = list_links(tx), replica_readers(tx)
         held: dict[int, set[str]] = {}
         for flow in list_held_flows(tx):

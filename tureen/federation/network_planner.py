@@ -11,8 +11,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Connection
-
 from tureen.errors import TureenError
 from tureen.federation.askers import PLAN_SECONDS
 from tureen.federation.federation import Federation
@@ -25,6 +23,7 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.held_flows import held_replicas, release_flows
 from tureen.pot.links import Link, list_links
 from tureen.pot.peers import list_peers
+from tureen.pot.transaction import Transaction
 from tureen.results.invoke import Invoker
 from tureen.sharing.covering import covers
 from tureen.sharing.network_cost import CostModel
@@ -97,7 +96,7 @@ class NetworkPlanner:
         self._federation.sweep()
         self._tell_peers()
 
-    def _used_by_others(self, tx: Connection) -> set[int]:
+    def _used_by_others(self, tx: Transaction) -> set[int]:
         """The replicas that are kept for peers, and those that other replicas of this server are computed from."""
         used, links = held_replicas(tx), list_links(tx)
         for link in links:

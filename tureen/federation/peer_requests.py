@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
-
 from tureen.errors import PeerFailed, TureenError, UnknownStream
 from tureen.federation import neighbour
 from tureen.federation.askers import PLAN_SECONDS, Askers
@@ -18,6 +16,7 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.held_flows import HeldFlow, held_by, hold_flow, renew_flows
 from tureen.pot.links import Link
 from tureen.pot.streams import Stream
+from tureen.pot.transaction import Transaction
 from tureen.sharing.selection_text import parse_selection
 
 T = TypeVar("T")
@@ -96,7 +95,7 @@ class PeerRequests:
             self._federation.release(link.id)
         return {}
 
-    def _check_quota(self, tx: Connection, peer: str, origin: str, flow: str) -> None:
+    def _check_quota(self, tx: Transaction, peer: str, origin: str, flow: str) -> None:
         held = held_by(tx, peer)
         if (origin, flow) not in held:
             self._federation.serving.sent.check(peer, len(held))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sqlalchemy import Connection
-
 from tureen.eddy.join_demand import JoinDemand, worth_keeping
 from tureen.eddy.materializing import Budget, Demand, Prices, eager_clauses, saved, spent
 from tureen.faults import crash_point
@@ -14,6 +12,7 @@ from tureen.pot.clauses import choosable_clauses, choose_clauses, chosen_clauses
 from tureen.pot.kept_joins import choosable_joins, choose_joins, find_join
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import Stream, list_streams
+from tureen.pot.transaction import Transaction
 from tureen.results.rows.watch import Pace, Watch
 from tureen.stream_join import StreamJoin
 
@@ -128,7 +127,7 @@ class Chooser:
             clause: demand for clause, demand in self._clauses.items() if demand.read / seconds >= FORGET_BELOW
         }
 
-    def _demands(self, tx: Connection, stream: Stream, chosen: set[int]) -> list[Demand]:
+    def _demands(self, tx: Transaction, stream: Stream, chosen: set[int]) -> list[Demand]:
         arrivals = self._arrivals.setdefault(stream.id, _Arrivals(stream.next_id))
         arrivals.tuples += stream.next_id - arrivals.last_id
         arrivals.last_id = stream.next_id
@@ -174,7 +173,7 @@ class Chooser:
             choose_joins(tx, after - before, before - after)
         return True
 
-    def _join_demand(self, tx: Connection, join_id: int) -> JoinDemand:
+    def _join_demand(self, tx: Transaction, join_id: int) -> JoinDemand:
         load = self._joins.get(join_id, _JoinLoad())
         join = find_join(tx, join_id)
         stream_ids = [] if join is None else StreamJoin.of_key(join.key).streams

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import Connection
-
 from tureen.errors import PotError, TureenError
 from tureen.faults import crash_point
 from tureen.pipeline.upkeep import EXPIRED_GRACE
@@ -24,6 +22,7 @@ from tureen.pot.derived_streams import DerivedStream, streams_derived_from
 from tureen.pot.inbox import Inbox
 from tureen.pot.runs import Run, drop_runs, expiring_since, live_runs, note_expiring
 from tureen.pot.streams import Stream, note_freed, stream_by_id
+from tureen.pot.transaction import Transaction
 from tureen.pot.window_needs import needed_from, window_needs
 from tureen.results.groups.followed_groups import PreparedGroups
 from tureen.results.invoke import Invoker
@@ -178,7 +177,7 @@ class _Needs:
     derived: Sequence[DerivedStream]
 
     @classmethod
-    def read(cls, tx: Connection, stream_id: int, now: int) -> _Needs:
+    def read(cls, tx: Transaction, stream_id: int, now: int) -> _Needs:
         stream = stream_by_id(tx, stream_id)
         if stream is None:
             raise PotError(f"stream {stream_id} was dropped meanwhile")

@@ -11,8 +11,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
-
 from tureen.errors import DamagedFile, PotError, QueryFailed
 from tureen.faults import crash_point
 from tureen.joining.join_limits import JoinLimits
@@ -48,6 +46,7 @@ from tureen.pot.kept_joins import (
 from tureen.pot.reserved_ids import reservations
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import Stream, stream_by_id
+from tureen.pot.transaction import Transaction
 from tureen.results.joins.key_indexes import KeyIndexes
 from tureen.results.joins.new_joined_tuples import id_limits
 from tureen.results.snapshot.pending import PendingRows
@@ -95,7 +94,7 @@ class Owing:
         return replace(self, end=min(self.end, self.begin + STEP_TUPLES))
 
 
-def _owing(tx: Connection, stream_id: int, done: int) -> Owing:
+def _owing(tx: Transaction, stream_id: int, done: int) -> Owing:
     stream = stream_by_id(tx, stream_id)
     if stream is None:
         raise PotError("a stream of this join was dropped")

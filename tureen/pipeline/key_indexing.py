@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from sqlalchemy import Connection
 
 from tureen.errors import DamagedFile, TureenError
 from tureen.faults import crash_point
@@ -25,6 +24,7 @@ from tureen.pot.queries import last_registration, standing_version, texts_of_joi
 from tureen.pot.relations import Relations, StoredRelation
 from tureen.pot.runs import Run, live_runs, streams_with_large_runs
 from tureen.pot.streams import Stream, stream_by_id, taken_offsets
+from tureen.pot.transaction import Transaction
 from tureen.results.joins.key_indexes import KeyIndexes, key_index_of_run
 from tureen.results.snapshot.segment import Segment
 from tureen.results.snapshot.segment_cache import SegmentCache
@@ -149,7 +149,7 @@ class KeyIndexer:
                     yield segment, run, columns
 
 
-def _columns_of(tx: Connection, text: str, language: str) -> frozenset[StreamKeys]:
+def _columns_of(tx: Transaction, text: str, language: str) -> frozenset[StreamKeys]:
     """The indexes that a query needs; none if it cannot be bound any more."""
     relations = Relations.of(tx)
     try:

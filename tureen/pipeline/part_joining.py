@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from sqlalchemy import Connection
 
 from tureen.bounded_cache import BoundedCache
 from tureen.join import Field, JoinCompare
@@ -24,6 +23,7 @@ from tureen.joining.join_limits import JoinLimits
 from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.key_probes import probed_pairs
 from tureen.pot.kept_joins import JoinRun, KeptJoin, PlannedJoins, find_join_by_key
+from tureen.pot.transaction import Transaction
 from tureen.results.joins.key_indexes import KeyIndexes
 from tureen.results.joins.stem_input import StreamStem
 from tureen.results.snapshot.stream_state import StreamState
@@ -53,7 +53,7 @@ class KeptPart(NamedTuple):
     sub_join: KeptJoin | None
 
 
-def kept_parts(tx: Connection, join: KeptJoin, planned: PlannedJoins) -> list[KeptPart]:
+def kept_parts(tx: Transaction, join: KeptJoin, planned: PlannedJoins) -> list[KeptPart]:
     """The parts of a join that has a plan; none if the results of a sub-join are not kept, or not as far apart."""
     plan = planned.plans.get(join.key)
     parts: list[KeptPart] = []

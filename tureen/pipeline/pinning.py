@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from tureen.keys import KeyColumns
 from tureen.pot.needed_keys import keys_of_stream
 from tureen.pot.query_runs import compiled_seq, live_query_runs
 from tureen.pot.streams import Stream
+from tureen.pot.transaction import Transaction
 from tureen.schema import Schema
 
 
@@ -29,7 +28,7 @@ class Pin:
     """The columns of the key indexes that large runs are written with."""
 
 
-def pin(tx: Connection, root: Path, stream: Stream) -> Pin:
+def pin(tx: Transaction, root: Path, stream: Stream) -> Pin:
     """Fix the version of the Query SteM that a batch is matched with."""
     paths = tuple(run.path for run in live_query_runs(tx, stream.id))
     return Pin(str(root), stream.id, stream.schema, paths, compiled_seq(tx, stream.id), keys_of_stream(tx, stream.id))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from tureen.errors import DamagedFile, PotError
 from tureen.pipeline.repair import give_up_lost, repair, repair_joins
@@ -20,6 +20,7 @@ from tureen.pot.log import scan
 from tureen.pot.parts import Parts
 from tureen.pot.streams import Stream, list_streams, stream_by_id
 from tureen.pot.template_tables import template_parts, templates
+from tureen.pot.transaction import Transaction
 from tureen.stems.run import Layout
 
 Progress = Callable[[int, int], None]
@@ -88,13 +89,13 @@ def repair_pot(catalog: Catalog) -> Repaired:
     return Repaired(files, sum(give_up_lost(catalog, stream) for stream in streams))
 
 
-def _named(tx: Connection) -> dict[str, str]:
+def _named(tx: Transaction) -> dict[str, str]:
     return {path: kind for table, kind in _KINDS.items() for path in tx.execute(select(table.c.path)).scalars()}
 
 
 def _damaged_catalog(catalog: Catalog) -> Iterator[Damage]:
     with catalog.read() as tx:
-        messages = tx.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+        messages = tx.execute_text("PRAGMA integrity_check(10)").scalars()
     for message in messages:
         if message != "ok":
             yield Damage("catalog.sqlite", str(message), lost=True)

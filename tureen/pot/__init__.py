@@ -3,7 +3,8 @@
 Takes records, rows as bytes, and finished files. Holds them durably, in one directory.
 Gives transactions, the inbox, the lease. Does not know Spark, the language, or the contents of a run.
 
-* `catalog.py`, `catalog_engine.py`, `connecting.py`, `commit_token.py`, `digest.py`: the SQLite database
+* `catalog.py`, `catalog_creation.py`, `connecting.py`, `commit_token.py`, `digest.py`: the SQLite database;
+  `transaction.py`, `statements.py`: what is executed on it
 * `catalog_schema.py`, `catalog_tables.py`, `template_tables.py`, `join_tables.py`, `peer_tables.py`: its tables
 * `relations.py`, `streams.py`, `derived_streams.py`, `stream_cache.py`, `tables.py`, `dropping.py`: streams and tables
 * `queries.py`, `registered.py`, `clauses.py`, `registering.py`, `window_needs.py`: standing queries

@@ -3,7 +3,7 @@
 SQLite releases the interpreter's lock at every step, and reacquiring it among busy threads is slow. A statement over a
 hundred rows is one step; a hundred statements are a hundred. Registering 128 queries takes 3.7 ms instead of 6.6 ms
 with statements for each query (docs/decisions/0024). Without bulk statements (`tureen/fast_paths.py`), the same
-statement is executed for one row at a time, through SQLAlchemy like all other statements.
+statement is executed for one row at a time.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-
 from tureen.fast_paths import FastPath, is_enabled
+from tureen.pot.transaction import Rows, Transaction
 
 BATCH_ROWS = 128
 """Rows of one statement; more rows take several statements."""
@@ -28,23 +27,19 @@ class BulkStatement:
         self._text = text
         self._row = f"({','.join('?' * width)})"
 
-    def run(self, tx: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    def run(self, tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
         """Execute it for all rows."""
         for _ in self._results(tx, rows):
             pass
 
-    def read(self, tx: Connection, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def read(self, tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The result of a statement that returns one JSON array: fetching row by row would be a step each."""
-        return [item for result in self._results(tx, rows) for item in json.loads(result.fetchone()[0])]
+        return [item for result in self._results(tx, rows) for item in json.loads(result.scalar())]
 
-    def _results(self, tx: Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-        """Execute it in batches, and return the cursor of each."""
-        size, execute = 1, tx.exec_driver_sql
-        if is_enabled(FastPath.BULK_STATEMENTS):
-            # The driver's own connection: SQLAlchemy takes ten times longer over a statement than SQLite.
-            driver: Any = tx.connection.driver_connection
-            size, execute = BATCH_ROWS, driver.execute
+    def _results(self, tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> Iterator[Rows]:
+        """Execute it in batches, and return the rows of each."""
+        size = BATCH_ROWS if is_enabled(FastPath.BULK_STATEMENTS) else 1
         for start in range(0, len(rows), size):
             batch = rows[start : start + size]
             text = self._text.format(rows=",".join([self._row] * len(batch)))
-            yield execute(text, tuple(value for row in batch for value in row))
+            yield tx.execute_text(text, [value for row in batch for value in row])

@@ -16,18 +16,19 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 
-from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.exc import DatabaseError, IntegrityError
+from sqlalchemy import bindparam, insert, select, update
 
 from tureen.errors import DamagedFile, PotError, PotVersion, StorageFailed
 from tureen.faults import crash_point, hold_point
 from tureen.pot.bell import open_bell
-from tureen.pot.catalog_engine import catalog_engine, create_missing_tables, missing_tables
+from tureen.pot.catalog_creation import create_database, create_missing, missing_names
+from tureen.pot.catalog_schema import all_tables
 from tureen.pot.catalog_tables import counter, dead_attempts, meta
 from tureen.pot.commit_token import CommitToken
-from tureen.pot.connecting import has_wal, is_immutable
+from tureen.pot.connecting import Connections, has_wal, is_immutable
 from tureen.pot.digest import Digest
-from tureen.pot.files import open_private
+from tureen.pot.statements import Prepared
+from tureen.pot.transaction import Transaction
 from tureen.pot.turn import Turn
 
 FORMAT_VERSION = 8
@@ -36,7 +37,10 @@ FORMAT_VERSION = 8
 CATALOG_FILE = "catalog.sqlite"
 _BELL, _TURN = "catalog.bell", "catalog.turn"
 
-_SEQ = select(counter.c.seq)
+_SEQ = Prepared(select(counter.c.seq))
+_NEXT_SEQ = Prepared(update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq))
+_DEAD = Prepared(select(dead_attempts.c.attempt).where(dead_attempts.c.attempt == bindparam("attempt")))
+_FORMAT = Prepared(select(meta.c.value).where(meta.c.key == "format"))
 
 
 def micros_now() -> int:
@@ -55,9 +59,9 @@ class Catalog:
             if not create:
                 raise no_pot(root)
             # SQLite gives the files beside it the same mode.
-            os.close(open_private(path, os.O_RDWR | os.O_CREAT))
+            create_database(path)
         self._immutable = is_immutable(path)
-        self._engine = catalog_engine(path)
+        self._connections = Connections(path)
         self._wrote = False
         self._digest = Digest(path)
         if path.exists():
@@ -65,50 +69,47 @@ class Catalog:
         self._turn = Turn(root / _TURN)
         self._bell = open_bell(root / _BELL)
         self._token = CommitToken(path, self._bell)
-        if create:
-            self._initialise()
-        self._check_version()
-        self._add_missing_tables()
+        self._prepare(create=create)
 
-    def _initialise(self) -> None:
-        with self.write() as tx:
-            create_missing_tables(tx)
-            if tx.execute(select(meta.c.value).where(meta.c.key == "format")).first() is None:
-                tx.execute(insert(meta).values(key="format", value=str(FORMAT_VERSION)))
-                tx.execute(insert(meta).values(key="pot", value=uuid.uuid4().hex))
-                tx.execute(insert(counter).values(id=1, seq=0, next_number=1))
+    def _prepare(self, *, create: bool) -> None:
+        """Check the version, and create the tables that were added to the catalog after this pot was created.
 
-    def _check_version(self) -> None:
+        A new table does not affect existing data, so it does not change the format version.
+        """
         try:
             with self.read() as tx:
-                version = tx.execute(select(meta.c.value).where(meta.c.key == "format")).scalar()
-        except DatabaseError as error:
+                missing = missing_names(tx)
+                is_new = create and (meta.name in missing or tx.execute(_FORMAT).scalar() is None)
+                version = str(FORMAT_VERSION) if is_new else tx.execute(_FORMAT).scalar()
+        except sqlite3.DatabaseError as error:
             read_only = "it was not closed properly and its directory is read-only: open it once with write permission"
             hint = None if os.access(self.root, os.W_OK) else read_only
-            raise PotError(f"the catalog of '{self.root}' cannot be read", detail=str(error.orig), hint=hint) from error
+            raise PotError(f"the catalog of '{self.root}' cannot be read", detail=str(error), hint=hint) from error
         if version != str(FORMAT_VERSION):
             raise PotVersion(
                 f"the pot in '{self.root}' has format version {version}; this Tureen reads version {FORMAT_VERSION}",
                 hint="open it once for writing to convert it" if _is_older(version) else "install a newer Tureen",
             )
+        # A process that only reads needs no indexes and triggers.
+        needed = missing if create else [name for name in missing if name in all_tables.tables]
+        if is_new or (needed and not self._immutable):
+            self._complete(create=create)
 
-    def _add_missing_tables(self) -> None:
-        """Create the tables that were added to the catalog after this pot was created.
-
-        A new table does not affect existing data, so it does not change the format version.
-        """
-        with self.read() as tx:
-            is_complete = not missing_tables(tx)
-        if not is_complete and not self._immutable:
-            with self.write() as tx:
-                create_missing_tables(tx)
+    def _complete(self, *, create: bool) -> None:
+        """Create what is missing; of a new catalog also its first rows."""
+        with self.write() as tx:
+            create_missing(tx)
+            if create and tx.execute(_FORMAT).first() is None:
+                tx.execute(insert(meta).values(key="format", value=str(FORMAT_VERSION)))
+                tx.execute(insert(meta).values(key="pot", value=uuid.uuid4().hex))
+                tx.execute(insert(counter).values(id=1, seq=0, next_number=1))
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Transaction]:
         """A short read transaction."""
         self._reopen_if_writable()
-        with self._engine.connect() as tx, tx.begin():
-            yield tx
+        with self._connections.transaction("BEGIN") as connection:
+            yield Transaction(connection)
 
     @contextmanager
     def _writing_turn(self) -> Iterator[None]:
@@ -124,29 +125,24 @@ class Catalog:
         """Reconnect to a database that was opened as immutable, once another process writes to it."""
         if self._immutable and not is_immutable(self.root / CATALOG_FILE):
             self._immutable = False
-            self._engine.dispose()
+            self._connections.close()
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Transaction]:
         """A write transaction, committed if the block ends without an error."""
         try:
-            with (
-                self._writing_turn(),
-                self._engine.connect().execution_options(tureen_write=True) as tx,
-                tx.begin() as transaction,
-            ):
+            with self._writing_turn(), self._connections.transaction("BEGIN IMMEDIATE") as connection:
                 self._digest.remove()
                 self._wrote = True
-                yield tx
+                yield Transaction(connection)
                 with nullcontext() if self._bell is None else self._bell.ringing():
-                    transaction.commit()
+                    connection.commit()
                     crash_point("commit.before_word")
                     hold_point("commit.before_word")
-        except IntegrityError:
+        except sqlite3.IntegrityError:
             raise
-        except (DatabaseError, sqlite3.DatabaseError) as error:
-            text = str(error.orig if isinstance(error, DatabaseError) else error)
-            raise StorageFailed("the catalog could not be written", detail=text) from error
+        except sqlite3.DatabaseError as error:
+            raise StorageFailed("the catalog could not be written", detail=str(error)) from error
 
     def seq(self) -> int:
         """The seq of the last commit."""
@@ -181,7 +177,7 @@ class Catalog:
     def close(self) -> None:
         """Close all connections."""
         self._token.close()
-        self._engine.dispose()
+        self._connections.close()
         self._turn.close()
 
     def __enter__(self) -> Catalog:
@@ -227,21 +223,17 @@ def no_pot(root: Path) -> PotError:
     return PotError(f"{problem} '{root}'", hint="create a stream in it first")
 
 
-def current_seq(tx: Connection) -> int:
+def current_seq(tx: Transaction) -> int:
     """The seq of the last commit that this transaction sees."""
     return int(tx.execute(_SEQ).scalar_one())
 
 
-def take_seq(tx: Connection) -> int:
+def take_seq(tx: Transaction) -> int:
     """The seq of this commit, from the pot's one counter."""
     return int(tx.execute(_NEXT_SEQ).scalar_one())
 
 
-# Built once, as every commit begins with it.
-_NEXT_SEQ = update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)
-
-
-def check_attempt(tx: Connection, attempt: str) -> None:
+def check_attempt(tx: Transaction, attempt: str) -> None:
     """Refuse the commit of an attempt that the sweeper has declared dead."""
-    if tx.execute(select(dead_attempts.c.attempt).where(dead_attempts.c.attempt == attempt)).first():
+    if tx.execute(_DEAD, {"attempt": attempt}).first():
         raise PotError(f"attempt {attempt} was abandoned and its files were removed")

@@ -23,11 +23,11 @@ _TRIGGERS = {
 New queries are not among them: no cache can hold them, so registrations do not invalidate the others.
 """
 
-TRIGGER_STATEMENTS = (
-    "INSERT OR IGNORE INTO standing (id, version) VALUES (1, 0)",
-    *(
-        f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {change} BEGIN UPDATE standing SET version = version + 1; END"
-        for name, change in _TRIGGERS.items()
-    ),
-)
-"""Create the triggers, and the row that they count in, unless they exist."""
+TRIGGER_STATEMENTS = {
+    name: f"CREATE TRIGGER {name} AFTER {change} BEGIN UPDATE standing SET version = version + 1; END"
+    for name, change in _TRIGGERS.items()
+}
+"""The statement that creates each trigger."""
+
+STANDING_ROW = "INSERT OR IGNORE INTO standing (id, version) VALUES (1, 0)"
+"""Creates the row that the triggers count in, unless it exists."""

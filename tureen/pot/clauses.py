@@ -11,10 +11,12 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
 
 from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog_tables import clauses, query_runs
+from tureen.pot.statements import Prepared
+from tureen.pot.transaction import Transaction
 from tureen.predicate import Clause, load_clause
 
 
@@ -36,7 +38,7 @@ class ClauseReference:
     eager: bool | None
 
 
-def hold_clauses(tx: Connection, seq: int, references: Sequence[ClauseReference]) -> None:
+def hold_clauses(tx: Transaction, seq: int, references: Sequence[ClauseReference]) -> None:
     """Add references, and the clauses that do not exist yet."""
     first = _take_numbers(tx, sum(reference.eager is True for reference in references))
     counts: dict[tuple[int, str], list[int]] = {}
@@ -53,7 +55,7 @@ def hold_clauses(tx: Connection, seq: int, references: Sequence[ClauseReference]
     )
 
 
-def release_clauses(tx: Connection, holds: Sequence[tuple[int, bool | None]]) -> None:
+def release_clauses(tx: Transaction, holds: Sequence[tuple[int, bool | None]]) -> None:
     """Remove references, each a clause id and the query's `eager`; a clause is deleted with its last reference."""
     counts: dict[int, list[int]] = {}
     for clause_id, eager in holds:
@@ -62,7 +64,7 @@ def release_clauses(tx: Connection, holds: Sequence[tuple[int, bool | None]]) ->
     _stop_unneeded(tx, counts)
 
 
-def _stop_unneeded(tx: Connection, clause_ids: Collection[int]) -> None:
+def _stop_unneeded(tx: Transaction, clause_ids: Collection[int]) -> None:
     """Of these clauses, delete those that no query has, and make those lazy that need not be eager any more."""
     stopped = _STOPPED.read(tx, [(clause_id,) for clause_id in clause_ids])
     _DELETE.run(tx, [(clause_id,) for clause_id, _, _, refs in stopped if refs == 0])
@@ -145,7 +147,7 @@ _COUNT_DEAD = BulkStatement(
 )
 
 
-def choose_clauses(tx: Connection, seq: int, eager: Collection[int], lazy: Collection[int]) -> None:
+def choose_clauses(tx: Transaction, seq: int, eager: Collection[int], lazy: Collection[int]) -> None:
     """Make clauses eager or lazy as the engine chose; those that it may no longer decide on are left as they are."""
     first = _take_numbers(tx, len(eager))
     _CHOOSE.run(tx, [(clause_id, number, seq) for number, clause_id in enumerate(eager, first)])
@@ -153,7 +155,7 @@ def choose_clauses(tx: Connection, seq: int, eager: Collection[int], lazy: Colle
     _stop_unneeded(tx, lazy)
 
 
-def fail_clauses(tx: Connection, failures: Mapping[int, str]) -> None:
+def fail_clauses(tx: Transaction, failures: Mapping[int, str]) -> None:
     """Stop the clauses that raised, given the errors by clause number.
 
     If a query requires the clause to be eager, the error is stored: such queries have failed. If the engine chose it,
@@ -170,36 +172,44 @@ def fail_clauses(tx: Connection, failures: Mapping[int, str]) -> None:
         tx.execute(update(query_runs).where(_covers(row.stream_id, number)).values(dead=query_runs.c.clauses))
 
 
-def eager_clauses(tx: Connection, stream_id: int, *, after: int = -1) -> list[EagerClause]:
+_EAGER = Prepared(
+    select(clauses.c.number, clauses.c.seq, clauses.c.text)
+    .where(
+        clauses.c.stream_id == bindparam("stream"), clauses.c.number.is_not(None), clauses.c.seq > bindparam("after")
+    )
+    .order_by(clauses.c.number)
+)
+
+
+def eager_clauses(tx: Transaction, stream_id: int, *, after: int = -1) -> list[EagerClause]:
     """A stream's eager clauses that became eager after a commit, ordered by number."""
-    eager = (clauses.c.stream_id == stream_id, clauses.c.number.is_not(None), clauses.c.seq > after)
-    rows = tx.execute(select(clauses.c.number, clauses.c.seq, clauses.c.text).where(*eager).order_by(clauses.c.number))
+    rows = tx.execute(_EAGER, {"stream": stream_id, "after": after})
     return [EagerClause(row.number, row.seq, load_clause(row.text)) for row in rows]
 
 
-def eager_numbers(tx: Connection, stream_id: int, first: int) -> list[int]:
+def eager_numbers(tx: Transaction, stream_id: int, first: int) -> list[int]:
     """The numbers of a stream's eager clauses, from `first` on."""
     eager = (clauses.c.stream_id == stream_id, clauses.c.number >= first)
     return list(tx.execute(select(clauses.c.number).where(*eager)).scalars())
 
 
-_LAST_EAGER = select(func.max(clauses.c.seq)).where(
-    clauses.c.stream_id == bindparam("stream"), clauses.c.number.is_not(None)
+_LAST_EAGER = Prepared(
+    select(func.max(clauses.c.seq)).where(clauses.c.stream_id == bindparam("stream"), clauses.c.number.is_not(None))
 )
 
 
-def last_eager_seq(tx: Connection, stream_id: int) -> int:
+def last_eager_seq(tx: Transaction, stream_id: int) -> int:
     """The commit by which the stream's newest eager clause became eager; 0 if there is none."""
     return int(tx.execute(_LAST_EAGER, {"stream": stream_id}).scalar() or 0)
 
 
-def chosen_clauses(tx: Connection, stream_id: int) -> set[int]:
+def chosen_clauses(tx: Transaction, stream_id: int) -> set[int]:
     """The clauses that are eager by the engine's choice."""
     chosen = (clauses.c.stream_id == stream_id, clauses.c.chosen, clauses.c.number.is_not(None))
     return set(tx.execute(select(clauses.c.id).where(*chosen)).scalars())
 
 
-def choosable_clauses(tx: Connection, clause_ids: Collection[int]) -> set[int]:
+def choosable_clauses(tx: Transaction, clause_ids: Collection[int]) -> set[int]:
     """Those of these clauses whose queries leave the decision to the engine, and that never raised."""
     return set(_CHOOSABLE.read(tx, [(clause_id,) for clause_id in clause_ids]))
 
@@ -209,6 +219,6 @@ def _covers(stream_id: int, number: int) -> ColumnElement[bool]:
     return and_(query_runs.c.stream_id == stream_id, query_runs.c.first <= number, query_runs.c.last >= number)
 
 
-def _take_numbers(tx: Connection, count: int) -> int:
+def _take_numbers(tx: Transaction, count: int) -> int:
     """Reserve consecutive numbers and return the first; those that are not needed are never used."""
     return int(_TAKE.read(tx, [(count,)])[0]) - count if count else 0

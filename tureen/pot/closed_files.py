@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import delete, insert, select
 
 from tureen.closed.gate import Gate
 from tureen.closed.rules import Rules
@@ -22,6 +22,7 @@ from tureen.pot.damage import forget_damage
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.parts import Parts, PartsWriter, missing_file
 from tureen.pot.runs import Rejected, reject
+from tureen.pot.transaction import Transaction
 from tureen.schema import Schema
 
 
@@ -33,7 +34,7 @@ class ClosedFile(NamedTuple):
     entries: int
 
 
-def closed_files_of(tx: Connection, stream_id: int) -> list[ClosedFile]:
+def closed_files_of(tx: Transaction, stream_id: int) -> list[ClosedFile]:
     """The files of a stream, in the order of its log."""
     columns = (closed_files.c.path, closed_files.c.end, closed_files.c.entries)
     rows = tx.execute(select(*columns).where(closed_files.c.stream_id == stream_id).order_by(closed_files.c.end))
@@ -110,7 +111,7 @@ def give_up_closed(catalog: Catalog) -> None:
                 reject(tx, file.stream_id, [Rejected({"file": file.path}, reason)])
 
 
-def _discard(tx: Connection, paths: Sequence[str]) -> None:
+def _discard(tx: Transaction, paths: Sequence[str]) -> None:
     now = micros_now()
     for path in paths:
         tx.execute(insert(garbage).values(path=path, since=now))

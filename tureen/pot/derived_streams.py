@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from tureen.pot.catalog import take_seq
 from tureen.pot.catalog_tables import queries, query_inputs, streams
 from tureen.pot.queries import add_queries
 from tureen.pot.registered import DERIVED, Registration
+from tureen.pot.statements import Prepared
 from tureen.pot.streams import Stream, create_stream, list_streams
+from tureen.pot.transaction import Transaction
 from tureen.retention import Retain
 from tureen.schema import Schema
 
@@ -24,7 +26,7 @@ class DerivedStream(NamedTuple):
 
 
 def create_derived_stream(
-    tx: Connection,
+    tx: Transaction,
     name: str,
     schema: Schema,
     registration: Registration,
@@ -39,10 +41,12 @@ def create_derived_stream(
     return create_stream(tx, name, schema, clock=clock, retain=retain, source=None, query_id=query_id, item=item)
 
 
-def derived_streams(tx: Connection) -> list[DerivedStream]:
+_ENDS = Prepared(select(streams.c.id, streams.c.derived_to).where(streams.c.query_id.is_not(None)))
+
+
+def derived_streams(tx: Transaction) -> list[DerivedStream]:
     """All derived streams, each after those that it is derived from."""
-    rows = tx.execute(select(streams.c.id, streams.c.derived_to).where(streams.c.query_id.is_not(None)))
-    ends: dict[int, str | None] = {row.id: row.derived_to for row in rows}
+    ends: dict[int, str | None] = {row.id: row.derived_to for row in tx.execute(_ENDS)}
     if not ends:
         return []
     return [
@@ -52,13 +56,13 @@ def derived_streams(tx: Connection) -> list[DerivedStream]:
     ]
 
 
-def texts_of_queries(tx: Connection) -> dict[str, str]:
+def texts_of_queries(tx: Transaction) -> dict[str, str]:
     """The SQL of the queries of derived streams, by their handles."""
     rows = tx.execute(select(queries.c.id, queries.c.sql).where(queries.c.owner == DERIVED))
     return {row.id: row.sql for row in rows}
 
 
-def streams_derived_from(tx: Connection, stream_id: int) -> list[DerivedStream]:
+def streams_derived_from(tx: Transaction, stream_id: int) -> list[DerivedStream]:
     """The derived streams whose queries read a stream."""
     reads = (streams.c.query_id == query_inputs.c.query_id) & (query_inputs.c.stream_id == stream_id)
     reading = set(tx.execute(select(streams.c.query_id).join_from(streams, query_inputs, reads)).scalars())

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select
 
 from tureen.errors import DuplicateName, FunctionInUse, UnknownFunction, nearest
 from tureen.functions.user_function import UserFunction, function_key
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import functions, queries, streams
 from tureen.pot.registered import DERIVED
+from tureen.pot.statements import Prepared
 from tureen.pot.template_tables import templates
+from tureen.pot.transaction import Transaction
 
 Calls = Callable[[str, str], bool]
 """Whether the SQL of a query calls the function of a name."""
@@ -32,7 +34,7 @@ class StoredFunction:
 
 
 def add_function(
-    tx: Connection, function: UserFunction, owner: str, calls_function: Calls, *, replace: bool = False
+    tx: Transaction, function: UserFunction, owner: str, calls_function: Calls, *, replace: bool = False
 ) -> None:
     """Add a function; with `replace`, instead of one of the same name that no query calls."""
     existing = find_function(tx, function.name)
@@ -52,7 +54,7 @@ def add_function(
     )
 
 
-def remove_function(tx: Connection, name: str, calls_function: Calls, action: str = "dropped") -> None:
+def remove_function(tx: Transaction, name: str, calls_function: Calls, action: str = "dropped") -> None:
     """Remove a function; raises FunctionInUse if queries call it."""
     function = find_function(tx, name)
     if function is None:
@@ -67,23 +69,26 @@ def remove_function(tx: Connection, name: str, calls_function: Calls, action: st
     tx.execute(delete(functions).where(functions.c.name_key == function_key(name)))
 
 
-def find_function(tx: Connection, name: str) -> UserFunction | None:
+_DEFINITION = Prepared(select(functions.c.definition).where(functions.c.name_key == bindparam("name")))
+
+
+def find_function(tx: Transaction, name: str) -> UserFunction | None:
     """The function of that name, or None."""
     if not _has_table(tx):
         return None
-    text = tx.execute(select(functions.c.definition).where(functions.c.name_key == function_key(name))).scalar()
+    text = tx.execute(_DEFINITION, {"name": function_key(name)}).scalar()
     return None if text is None else UserFunction.parse(text)
 
 
 class StoredFunctions:
     """Looks up functions in the catalog."""
 
-    def __init__(self, read: Callable[[], AbstractContextManager[Connection]]) -> None:
+    def __init__(self, read: Callable[[], AbstractContextManager[Transaction]]) -> None:
         """Look up each function in a transaction that `read` begins: few queries call one."""
         self._read = read
 
     @classmethod
-    def of(cls, tx: Connection) -> StoredFunctions:
+    def of(cls, tx: Transaction) -> StoredFunctions:
         """Look up functions in a transaction that has begun."""
         return cls(lambda: nullcontext(tx))
 
@@ -98,13 +103,13 @@ class StoredFunctions:
             return [stored.function.name for stored in list_functions(tx)]
 
 
-def unknown_function(tx: Connection, name: str) -> UnknownFunction:
+def unknown_function(tx: Transaction, name: str) -> UnknownFunction:
     """The error for a name that no function has."""
     names = [stored.function.name for stored in list_functions(tx)]
     return UnknownFunction(f"there is no function named '{name}'", hint=nearest(name, names))
 
 
-def list_functions(tx: Connection) -> list[StoredFunction]:
+def list_functions(tx: Transaction) -> list[StoredFunction]:
     """All functions, in order of creation."""
     if not _has_table(tx):
         return []
@@ -112,13 +117,13 @@ def list_functions(tx: Connection) -> list[StoredFunction]:
     return [StoredFunction(UserFunction.parse(row.definition), row.owner, row.created_at) for row in rows]
 
 
-def _has_table(tx: Connection) -> bool:
+def _has_table(tx: Transaction) -> bool:
     """Whether the pot can have functions: an older one in a read-only directory has no table of them."""
-    names = tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'functions'")
-    return names.first() is not None
+    names = tx.execute_text("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'functions'")
+    return names.scalar() is not None
 
 
-def users_of(tx: Connection, name: str, calls_function: Calls) -> Iterable[str]:
+def users_of(tx: Transaction, name: str, calls_function: Calls) -> Iterable[str]:
     """The queries, templates and derived streams that call a function, as texts for people."""
     derived = dict(tx.execute(select(streams.c.query_id, streams.c.name).where(streams.c.query_id.is_not(None))).all())
     for kind, table in (("query", queries), ("template", templates)):
@@ -132,7 +137,7 @@ def users_of(tx: Connection, name: str, calls_function: Calls) -> Iterable[str]:
                 yield f"{kind} '{row.name or row.id}'"
 
 
-def check_functions(tx: Connection, called: Iterable[UserFunction]) -> None:
+def check_functions(tx: Transaction, called: Iterable[UserFunction]) -> None:
     """Raise if a function was dropped or replaced since a query was bound to it."""
     for function in called:
         if find_function(tx, function.name) != function:

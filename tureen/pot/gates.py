@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from sqlalchemy import Connection, update
+from sqlalchemy import update
 
 from tureen.closed.gate import Gate
 from tureen.closed.rules import Rules
@@ -26,6 +26,7 @@ from tureen.pot.heads import log_directory
 from tureen.pot.log import scan
 from tureen.pot.record import Entry
 from tureen.pot.streams import Stream, stream_by_id
+from tureen.pot.transaction import Transaction
 from tureen.schema import Schema
 
 
@@ -150,7 +151,7 @@ def closed_summary(catalog: Catalog, stream: Stream) -> dict[str, Any] | None:
         return {"error": damage.message}
 
 
-def note_punctuated(tx: Connection, stream: int) -> None:
+def note_punctuated(tx: Transaction, stream: int) -> None:
     """Store that a stream has punctuations."""
     tx.execute(update(streams).where(streams.c.id == stream).values(punctuated=True))
 

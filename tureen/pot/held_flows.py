@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from tureen.pot.peer_tables import held_flows
+from tureen.pot.transaction import Transaction
 from tureen.schema import name_key
 
 
@@ -27,7 +28,7 @@ class HeldFlow(NamedTuple):
     replica: int
 
 
-def hold_flow(tx: Connection, held: HeldFlow, leased_until: int) -> None:
+def hold_flow(tx: Transaction, held: HeldFlow, leased_until: int) -> None:
     """Keep a flow available for a peer, at least until that time."""
     values = {
         "peer_key": name_key(held.peer),
@@ -41,29 +42,29 @@ def hold_flow(tx: Connection, held: HeldFlow, leased_until: int) -> None:
     tx.execute(upsert(held_flows).values(values).on_conflict_do_update(index_elements=key, set_=values))
 
 
-def list_held_flows(tx: Connection) -> list[HeldFlow]:
+def list_held_flows(tx: Transaction) -> list[HeldFlow]:
     """All flows that are held."""
     rows = tx.execute(select(held_flows).order_by(held_flows.c.peer_key, held_flows.c.origin, held_flows.c.flow))
     return [HeldFlow(row.peer, row.origin, row.flow, row.stream_id) for row in rows]
 
 
-def held_by(tx: Connection, peer: str) -> set[tuple[str, str]]:
+def held_by(tx: Transaction, peer: str) -> set[tuple[str, str]]:
     """The origins and texts of the flows that a peer holds."""
     rows = select(held_flows.c.origin, held_flows.c.flow).where(held_flows.c.peer_key == name_key(peer))
     return {(row.origin, row.flow) for row in tx.execute(rows)}
 
 
-def held_counts(tx: Connection) -> Counter[str]:
+def held_counts(tx: Transaction) -> Counter[str]:
     """How many flows each peer holds, by the key of its name."""
     return Counter(tx.execute(select(held_flows.c.peer_key)).scalars())
 
 
-def held_replicas(tx: Connection) -> set[int]:
+def held_replicas(tx: Transaction) -> set[int]:
     """The replicas that have the rows of held flows."""
     return set(tx.execute(select(held_flows.c.stream_id).distinct()).scalars())
 
 
-def renew_flows(tx: Connection, peer: str, named: Iterable[tuple[str, str]], now: int, leased_until: int) -> int:
+def renew_flows(tx: Transaction, peer: str, named: Iterable[tuple[str, str]], now: int, leased_until: int) -> int:
     """Extend the lease of the flows that a peer names, and release its others whose lease is over; return how many."""
     of_peer = held_flows.c.peer_key == name_key(peer)
     listed = set(named)
@@ -78,6 +79,6 @@ def renew_flows(tx: Connection, peer: str, named: Iterable[tuple[str, str]], now
     return released
 
 
-def release_flows(tx: Connection, before: int) -> int:
+def release_flows(tx: Transaction, before: int) -> int:
     """Release all flows whose lease ended before a time, because their peers are gone; return how many."""
     return tx.execute(delete(held_flows).where(held_flows.c.leased_until < before)).rowcount

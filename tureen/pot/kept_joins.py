@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, exists, func, insert, or_, select, update
+from sqlalchemy import delete, exists, func, insert, or_, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from tureen.errors import PotError
@@ -24,6 +24,7 @@ from tureen.plan_hint import BUSHY, LEFT_DEEP
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import garbage, queries
 from tureen.pot.join_tables import join_runs, joins, query_joins
+from tureen.pot.transaction import Transaction
 from tureen.query import Query
 from tureen.stream_join import StreamJoin, is_within, stream_join_of
 
@@ -81,7 +82,7 @@ def new_join(query: Query, stream_ids: Sequence[int | None]) -> NewJoin | None:
     return None if part is None else NewJoin(part.join.key, len(part.inputs), part.reach)
 
 
-def hold_joins(tx: Connection, new: Sequence[tuple[str, NewJoin, bool | None]]) -> None:
+def hold_joins(tx: Transaction, new: Sequence[tuple[str, NewJoin, bool | None]]) -> None:
     """Let queries, given by their handles, refer to their joins; `eager` is that of the query."""
     for handle, join, eager in new:
         progress = json.dumps([0] * join.streams)
@@ -91,7 +92,7 @@ def hold_joins(tx: Connection, new: Sequence[tuple[str, NewJoin, bool | None]]) 
         tx.execute(insert(query_joins).values(query_id=handle, join_id=join_id, eager=eager, reach=join.reach))
 
 
-def find_join(tx: Connection, join_id: int) -> KeptJoin | None:
+def find_join(tx: Transaction, join_id: int) -> KeptJoin | None:
     """A join, if it still exists."""
     row = tx.execute(select(joins).where(joins.c.id == join_id)).first()
     return None if row is None else _kept(tx, row)
@@ -129,7 +130,7 @@ class PlannedJoins:
     """How far the tuples of each sub-join may be apart."""
 
 
-def planned_joins(tx: Connection) -> PlannedJoins:
+def planned_joins(tx: Transaction) -> PlannedJoins:
     """The plans of queries whose results are to be kept."""
     plans: dict[str, str] = {}
     reaches: dict[str, int | None] = {}
@@ -142,7 +143,7 @@ def planned_joins(tx: Connection) -> PlannedJoins:
     return PlannedJoins(plans, reaches)
 
 
-def add_sub_joins(tx: Connection, planned: PlannedJoins) -> bool:
+def add_sub_joins(tx: Transaction, planned: PlannedJoins) -> bool:
     """Add the sub-joins that are not known yet; whether there are any."""
     known = set(tx.execute(select(joins.c.key).where(joins.c.key.in_(planned.reaches))).scalars())
     for key in planned.reaches.keys() - known:
@@ -152,7 +153,7 @@ def add_sub_joins(tx: Connection, planned: PlannedJoins) -> bool:
     return bool(planned.reaches.keys() - known)
 
 
-def joins_to_keep(tx: Connection) -> list[KeptJoin]:
+def joins_to_keep(tx: Transaction) -> list[KeptJoin]:
     """The joins whose results are to be kept; sub-joins before the joins that are made from them."""
     planned = planned_joins(tx).reaches
     statement = _TO_KEEP
@@ -162,33 +163,33 @@ def joins_to_keep(tx: Connection) -> list[KeptJoin]:
     return sorted((_kept(tx, row) for row in tx.execute(statement).all()), key=lambda join: len(join.progress))
 
 
-def joins_no_longer_kept(tx: Connection) -> list[KeptJoin]:
+def joins_no_longer_kept(tx: Transaction) -> list[KeptJoin]:
     """The joins that have results which are not to be kept."""
     others = joins.c.key.not_in(planned_joins(tx).reaches)
     rows = tx.execute(select(joins).where(~_ASKED, others).order_by(joins.c.id)).all()
     return [join for join in (_kept(tx, row) for row in rows) if any(join.progress)]
 
 
-def choosable_joins(tx: Connection) -> dict[int, bool]:
+def choosable_joins(tx: Transaction) -> dict[int, bool]:
     """The joins of queries that leave it to the engine whether results are kept, and whether it has chosen them."""
     asks = exists().where(query_joins.c.join_id == joins.c.id, query_joins.c.eager.is_(None))
     rows = tx.execute(select(joins.c.id, joins.c.chosen).where(asks, joins.c.refused.is_(None)))
     return {row.id: row.chosen for row in rows}
 
 
-def choose_joins(tx: Connection, chosen: Collection[int], dropped: Collection[int]) -> None:
+def choose_joins(tx: Transaction, chosen: Collection[int], dropped: Collection[int]) -> None:
     """Choose joins whose results are to be kept, and others whose results are not."""
     for ids, value in ((chosen, True), (dropped, False)):
         tx.execute(update(joins).where(joins.c.id.in_(ids)).values(chosen=value))
 
 
-def find_join_by_key(tx: Connection, key: str) -> KeptJoin | None:
+def find_join_by_key(tx: Transaction, key: str) -> KeptJoin | None:
     """A join by its key, if there is one."""
     row = tx.execute(select(joins).where(joins.c.key == key)).first()
     return None if row is None else _kept(tx, row)
 
 
-def needed_reach(tx: Connection, join: KeptJoin, planned: PlannedJoins) -> int | None:
+def needed_reach(tx: Transaction, join: KeptJoin, planned: PlannedJoins) -> int | None:
     """The greatest reach of the queries and plans that refer to a join; None if one has no limit."""
     reaches = list(tx.execute(select(query_joins.c.reach).where(query_joins.c.join_id == join.id)).scalars())
     reaches += [planned.reaches[join.key]] if join.key in planned.reaches else []
@@ -196,7 +197,7 @@ def needed_reach(tx: Connection, join: KeptJoin, planned: PlannedJoins) -> int |
 
 
 def publish_join_runs(
-    tx: Connection, join: KeptJoin, progress: Ids, new: Sequence[NewJoinRun], absorbed: Sequence[JoinRun]
+    tx: Transaction, join: KeptJoin, progress: Ids, new: Sequence[NewJoinRun], absorbed: Sequence[JoinRun]
 ) -> None:
     """Advance the progress of a join, with runs of the new results, which also have those of the absorbed runs.
 
@@ -211,7 +212,7 @@ def publish_join_runs(
         tx.execute(insert(join_runs).values(join_id=join.id, **values))
 
 
-def drop_join_runs(tx: Connection, runs: Sequence[JoinRun]) -> None:
+def drop_join_runs(tx: Transaction, runs: Sequence[JoinRun]) -> None:
     """Drop join runs; raises if one of them was dropped in the meantime."""
     deleted = tx.execute(delete(join_runs).where(join_runs.c.id.in_([run.id for run in runs])))
     if deleted.rowcount != len(runs):
@@ -221,27 +222,27 @@ def drop_join_runs(tx: Connection, runs: Sequence[JoinRun]) -> None:
         tx.execute(insert(garbage).values(path=run.path, since=now))
 
 
-def restart_join(tx: Connection, join: KeptJoin, reach: int | None, refused: str | None = None) -> None:
+def restart_join(tx: Transaction, join: KeptJoin, reach: int | None, refused: str | None = None) -> None:
     """Drop all results of a join, to compute them again with another reach, or not to keep them for a reason."""
     drop_join_runs(tx, _runs(tx, join.id))
     progress = json.dumps([0] * len(join.progress))
     tx.execute(update(joins).where(joins.c.id == join.id).values(progress=progress, reach=reach, refused=refused))
 
 
-def damaged_joins(tx: Connection, paths: Collection[str]) -> list[KeptJoin]:
+def damaged_joins(tx: Transaction, paths: Collection[str]) -> list[KeptJoin]:
     """The joins with a run among damaged files."""
     ids = select(join_runs.c.join_id).where(join_runs.c.path.in_(paths))
     return [_kept(tx, row) for row in tx.execute(select(joins).where(joins.c.id.in_(ids))).all()]
 
 
-def unused_joins(tx: Connection) -> list[int]:
+def unused_joins(tx: Transaction) -> list[int]:
     """The joins that no query refers to, and no plan."""
     used = exists().where(query_joins.c.join_id == joins.c.id)
     others = joins.c.key.not_in(planned_joins(tx).reaches)
     return list(tx.execute(select(joins.c.id).where(~used, others)).scalars())
 
 
-def drop_unused_joins(tx: Connection) -> None:
+def drop_unused_joins(tx: Transaction) -> None:
     """Drop the joins that no query refers to, with their results."""
     unused = unused_joins(tx)
     for join_id in unused:
@@ -252,16 +253,16 @@ def drop_unused_joins(tx: Connection) -> None:
 _SIZES = select(func.sum(join_runs.c.rows), func.sum(join_runs.c.bytes))
 
 
-def join_status(tx: Connection) -> dict[str, int]:
+def join_status(tx: Transaction) -> dict[str, int]:
     """The joins whose results are kept: their number, and the rows and bytes of their runs."""
     rows, size = tx.execute(_SIZES).one()
     return {"joins": len(joins_to_keep(tx)), "rows": int(rows or 0), "bytes": int(size or 0)}
 
 
-def _kept(tx: Connection, row: Row[Any]) -> KeptJoin:
+def _kept(tx: Transaction, row: Any) -> KeptJoin:
     return KeptJoin(row.id, row.key, tuple(json.loads(row.progress)), row.reach, row.refused, _runs(tx, row.id))
 
 
-def _runs(tx: Connection, join_id: int) -> tuple[JoinRun, ...]:
+def _runs(tx: Transaction, join_id: int) -> tuple[JoinRun, ...]:
     rows = tx.execute(select(join_runs).where(join_runs.c.join_id == join_id).order_by(join_runs.c.id))
     return tuple(JoinRun(row.id, row.path, row.rows, row.bytes, tuple(json.loads(row.last_ids))) for row in rows)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from tureen.handle import member_handle, parse_member
 from tureen.pot.catalog import micros_now
@@ -27,6 +27,7 @@ from tureen.pot.registered import MemberValues, Registered
 from tureen.pot.tablefile import read_table
 from tureen.pot.template_tables import gone_members, template_heads, template_part_ids, template_parts, templates
 from tureen.pot.templates import Template, find_template
+from tureen.pot.transaction import Transaction
 from tureen.schema import Schema
 
 NUMBER = "_number"
@@ -202,7 +203,7 @@ class Members(Sequence[int]):
         return table.take(pa.array(np.searchsorted(self.all_numbers, numbers)))
 
 
-def load_members(tx: Connection, root: Path, template: Template, number: int | None = None) -> Members:
+def load_members(tx: Transaction, root: Path, template: Template, number: int | None = None) -> Members:
     """The queries of a template as of this transaction; with `number`, valid only for finding that query."""
     rows = tx.execute(
         select(template_parts).where(template_parts.c.template_id == template.id).order_by(template_parts.c.id)
@@ -212,11 +213,11 @@ def load_members(tx: Connection, root: Path, template: Template, number: int | N
     gone = select(gone_members.c.number).where(gone_members.c.template_id == template.id)
     if number is not None:
         gone = gone.where(gone_members.c.number == number)
-    numbers = np.sort(np.array(tx.execute(gone).scalars().all(), np.int64))
+    numbers = np.sort(np.array(tx.execute(gone).scalars(), np.int64))
     return Members(template, [Part(root, template.path, template.rows), *parts], numbers)
 
 
-def _further_first_ids(tx: Connection, template: Template) -> dict[str, list[int]]:
+def _further_first_ids(tx: Transaction, template: Template) -> dict[str, list[int]]:
     """By the path of a file, the first tuples of the template's second and further streams."""
     others = template.stream_ids[1:]
     if not others:
@@ -228,7 +229,7 @@ def _further_first_ids(tx: Connection, template: Template) -> dict[str, list[int
 
 
 def find_standing(
-    tx: Connection, root: Path, handle_or_name: str, text_of: MemberText, owner: str | None = None
+    tx: Transaction, root: Path, handle_or_name: str, text_of: MemberText, owner: str | None = None
 ) -> Registered:
     """The query of that handle or name, separate or of a template."""
     member = parse_member(handle_or_name)
@@ -239,7 +240,7 @@ def find_standing(
     return query or find_query(tx, handle_or_name, owner)
 
 
-def drop_member(tx: Connection, root: Path, handle: str, owner: str | None = None) -> None:
+def drop_member(tx: Transaction, root: Path, handle: str, owner: str | None = None) -> None:
     """Unregister a query of a template."""
     member = parse_member(handle)
     template = None if member is None else find_template(tx, member.template, owner)
@@ -251,14 +252,14 @@ def drop_member(tx: Connection, root: Path, handle: str, owner: str | None = Non
     remove_members(tx, template.id, [member.number])
 
 
-def remove_members(tx: Connection, template_id: str, numbers: Sequence[int]) -> None:
+def remove_members(tx: Transaction, template_id: str, numbers: Sequence[int]) -> None:
     """Unregister queries of a template, given the numbers of standing ones."""
     if numbers:
         tx.execute(insert(gone_members), [{"template_id": template_id, "number": number} for number in numbers])
         _increment_version(tx, template_id)
 
 
-def replace_parts(tx: Connection, members: Members, replaced: Sequence[Part], new: Part | None, added: int) -> None:
+def replace_parts(tx: Transaction, members: Members, replaced: Sequence[Part], new: Part | None, added: int) -> None:
     """Replace the last files, if any, by a new one, `added` of whose rows are new.
 
     Removed rows of the replaced files are then in no file.
@@ -283,7 +284,7 @@ def replace_parts(tx: Connection, members: Members, replaced: Sequence[Part], ne
     _increment_version(tx, template.id, template.next_number + added)
 
 
-def _increment_version(tx: Connection, template_id: str, next_number: int | None = None) -> None:
+def _increment_version(tx: Transaction, template_id: str, next_number: int | None = None) -> None:
     """Note that rows were added or removed."""
     head = template_heads.c
     values = {} if next_number is None else {"next_number": next_number}

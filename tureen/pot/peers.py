@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from tureen.arguments import check_name
@@ -14,6 +14,7 @@ from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.catalog_tables import meta, streams
 from tureen.pot.peer_tables import held_flows, peers, shares
 from tureen.pot.streams import Stream
+from tureen.pot.transaction import Transaction
 from tureen.schema import name_key
 
 _SERVER_NAME = "server_name"
@@ -31,12 +32,13 @@ class Peer:
     added_at: int = 0
 
 
-def server_name(tx: Connection) -> str | None:
+def server_name(tx: Transaction) -> str | None:
     """The name of this pot's server in the network; None before its first start."""
-    return tx.execute(select(meta.c.value).where(meta.c.key == _SERVER_NAME)).scalar()
+    name: str | None = tx.execute(select(meta.c.value).where(meta.c.key == _SERVER_NAME)).scalar()
+    return name
 
 
-def name_server(tx: Connection, name: str | None) -> str:
+def name_server(tx: Transaction, name: str | None) -> str:
     """Give this pot's server a name, by default the one that it has, or that of the machine; return it."""
     chosen = check_name(name or server_name(tx) or socket.gethostname() or "tureen", "server")
     if chosen != server_name(tx):
@@ -49,12 +51,12 @@ def name_server(tx: Connection, name: str | None) -> str:
     return chosen
 
 
-def pot_id(tx: Connection) -> str:
+def pot_id(tx: Transaction) -> str:
     """The identity of this pot."""
     return str(tx.execute(select(meta.c.value).where(meta.c.key == "pot")).scalar_one())
 
 
-def add_peer(tx: Connection, peer: Peer) -> Peer:
+def add_peer(tx: Transaction, peer: Peer) -> Peer:
     """Add a server to receive streams from."""
     name = check_name(peer.name, "peer")
     if find_peer(tx, name) is not None:
@@ -76,7 +78,7 @@ def add_peer(tx: Connection, peer: Peer) -> Peer:
     return added
 
 
-def remove_peer(tx: Connection, name: str) -> Peer:
+def remove_peer(tx: Transaction, name: str) -> Peer:
     """Remove a peer and what is shared with it; links to it receive nothing any more."""
     peer = find_peer(tx, name)
     shared = tx.execute(select(shares.c.peer_key).where(shares.c.peer_key == name_key(name))).first()
@@ -90,19 +92,19 @@ def remove_peer(tx: Connection, name: str) -> Peer:
     return peer or Peer(name, "")
 
 
-def list_peers(tx: Connection) -> list[Peer]:
+def list_peers(tx: Transaction) -> list[Peer]:
     """All peers, in order of their names."""
     rows = tx.execute(select(peers).order_by(peers.c.name_key))
     return [Peer(row.name, row.url, row.token, row.ca, row.added_at) for row in rows]
 
 
-def find_peer(tx: Connection, name: str) -> Peer | None:
+def find_peer(tx: Transaction, name: str) -> Peer | None:
     """The peer of a name, or None."""
     row = tx.execute(select(peers).where(peers.c.name_key == name_key(name))).first()
     return None if row is None else Peer(row.name, row.url, row.token, row.ca, row.added_at)
 
 
-def share_stream(tx: Connection, peer: str, stream: Stream) -> None:
+def share_stream(tx: Transaction, peer: str, stream: Stream) -> None:
     """Let a peer see a stream; it need not be one that this server receives from."""
     if stream.keeps_needed:
         raise Unsupported(
@@ -114,7 +116,7 @@ def share_stream(tx: Connection, peer: str, stream: Stream) -> None:
     tx.execute(upsert(shares).values(values).on_conflict_do_nothing())
 
 
-def unshare_stream(tx: Connection, peer: str, stream: Stream) -> None:
+def unshare_stream(tx: Transaction, peer: str, stream: Stream) -> None:
     """Withdraw a stream from a peer."""
     take_seq(tx)
     shared = (shares.c.peer_key == name_key(peer), shares.c.stream_id == stream.id)
@@ -122,12 +124,12 @@ def unshare_stream(tx: Connection, peer: str, stream: Stream) -> None:
         raise TureenError(f"stream '{stream.name}' is not shared with '{peer}'", hint="`peer list` shows what is")
 
 
-def shared_with(tx: Connection, peer: str) -> set[int]:
+def shared_with(tx: Transaction, peer: str) -> set[int]:
     """The ids of the streams that a peer may see."""
     return set(tx.execute(select(shares.c.stream_id).where(shares.c.peer_key == name_key(peer))).scalars())
 
 
-def all_shares(tx: Connection) -> dict[str, list[str]]:
+def all_shares(tx: Transaction) -> dict[str, list[str]]:
     """The names of the streams that each peer may see, by its name."""
     joined = select(shares.c.peer, streams.c.name).join_from(shares, streams, streams.c.id == shares.c.stream_id)
     by_peer: dict[str, list[str]] = {}

@@ -11,10 +11,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from tureen.closed.pattern import Pattern
 from tureen.pot.catalog_tables import streams, taken_punctuations
+from tureen.pot.transaction import Transaction
 
 KEEP_BYTES = 16 << 20
 """The size of the patterns that the catalog has of a stream; the oldest are removed first."""
@@ -49,7 +50,7 @@ class StoredPlaces(NamedTuple):
         return [PunctuationPlace(next_id, number, Pattern.from_json(stored)) for number, (next_id, stored) in places]
 
 
-def note_places(tx: Connection, stream_id: int, places: Sequence[tuple[int, Pattern]]) -> None:
+def note_places(tx: Transaction, stream_id: int, places: Sequence[tuple[int, Pattern]]) -> None:
     """Store punctuations whose records are now in runs, each with the id of the next tuple."""
     if not places:
         return
@@ -70,7 +71,7 @@ def note_places(tx: Connection, stream_id: int, places: Sequence[tuple[int, Patt
     )
 
 
-def taken_places(tx: Connection, stream_id: int, number: int) -> StoredPlaces:
+def taken_places(tx: Transaction, stream_id: int, number: int) -> StoredPlaces:
     """The punctuations of a stream from a number on that the catalog has, in order."""
     of_stream = taken_punctuations.c.stream_id == stream_id
     columns = (taken_punctuations.c.first_number, taken_punctuations.c.content)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, tuple_, update
+from sqlalchemy import and_, bindparam, func, or_, select, tuple_, update
 
 from tureen.errors import DuplicateName, TureenError, UnknownQuery, nearest
 from tureen.handle import is_handle, new_handle
@@ -24,6 +23,8 @@ from tureen.pot.clauses import ClauseReference, hold_clauses
 from tureen.pot.join_tables import query_joins
 from tureen.pot.kept_joins import hold_joins
 from tureen.pot.registered import DERIVED, LOCAL, Registered, RegisteredInput, Registration, Unregistration
+from tureen.pot.statements import Prepared
+from tureen.pot.transaction import Transaction
 from tureen.predicate import dump_clause
 from tureen.query import RelationKind
 from tureen.schema import name_key
@@ -31,7 +32,7 @@ from tureen.schema import name_key
 _SEQ = re.compile(r"[0-9]{1,18}")
 
 
-def add_queries(tx: Connection, seq: int, registrations: Sequence[Registration]) -> list[str]:
+def add_queries(tx: Transaction, seq: int, registrations: Sequence[Registration]) -> list[str]:
     """Add queries and return their handles; what they owe follows from their seq."""
     now = micros_now()
     handles = [new_handle() for _ in registrations]
@@ -96,13 +97,13 @@ _FIND = BulkStatement(
 _REMOVE = BulkStatement("DELETE FROM queries WHERE id IN (VALUES {rows})", width=1)
 _REMOVE_INPUTS = BulkStatement("DELETE FROM query_inputs WHERE query_id IN (VALUES {rows})", width=1)
 _REMOVE_JOINS = BulkStatement("DELETE FROM query_joins WHERE query_id IN (VALUES {rows})", width=1)
-_VERSION = select(standing.c.version)
+_VERSION = Prepared(select(standing.c.version))
 
 ClauseHold = tuple[int, bool | None]
 """A clause's id, and whether a query that refers to it has it eager."""
 
 
-def remove_queries(tx: Connection, leaving: Mapping[int, Unregistration]) -> dict[int, list[ClauseHold]]:
+def remove_queries(tx: Transaction, leaving: Mapping[int, Unregistration]) -> dict[int, list[ClauseHold]]:
     """Remove queries; returns the clauses to release for each that existed, by the number of the change.
 
     Of several changes that remove the same query, the first does.
@@ -126,7 +127,7 @@ def unknown(handle: str) -> UnknownQuery:
     return UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
 
 
-def share(tx: Connection, handle: str, shared: bool, owner: str | None = None) -> None:
+def share(tx: Transaction, handle: str, shared: bool, owner: str | None = None) -> None:
     """Make a query visible to others, or private again."""
     of_owner = queries.c.owner != DERIVED if owner is None else queries.c.owner == owner
     condition = and_(queries.c.id == handle, of_owner)
@@ -134,11 +135,10 @@ def share(tx: Connection, handle: str, shared: bool, owner: str | None = None) -
         raise UnknownQuery(f"there is no query '{handle}'")
 
 
-def find_query(tx: Connection, handle_or_name: str, owner: str | None = None) -> Registered:
+def find_query(tx: Transaction, handle_or_name: str, owner: str | None = None) -> Registered:
     """The query of a handle, or of a name of its owner; others' only by handle, and if they are shared."""
     key = str(handle_or_name)
-    # Prepared once, as every first invocation after a commit runs it: building it takes longer than running it.
-    query = next(_grouped(tx.execute(_by_handle(), {"handle": key})), None)
+    query = next(_grouped(tx.execute(_BY_HANDLE, {"handle": key})), None)
     if query is not None and (owner is None or query.owner == owner or query.shared):
         return query
     name_owner = LOCAL if owner is None else owner
@@ -156,17 +156,17 @@ def find_query(tx: Connection, handle_or_name: str, owner: str | None = None) ->
     raise UnknownQuery(f"there is no query '{key}'", hint=nearest(key, [str(name) for name in names]))
 
 
-def standing_version(tx: Connection) -> int:
+def standing_version(tx: Transaction) -> int:
     """A number that increases whenever a standing query is changed or unregistered."""
     return int(tx.execute(_VERSION).scalar_one())
 
 
-def last_registration(tx: Connection) -> int:
+def last_registration(tx: Transaction) -> int:
     """The commit by which the newest of the standing queries was registered; 0 without any."""
     return int(tx.execute(select(func.max(queries.c.seq))).scalar_one() or 0)
 
 
-def texts_of_joins(tx: Connection) -> dict[str, tuple[str, str]]:
+def texts_of_joins(tx: Transaction) -> dict[str, tuple[str, str]]:
     """For each shape of queries over several streams and tables, the text of one of them and its language."""
     several = select(query_inputs.c.query_id).where(query_inputs.c.number == 1)
     columns = queries.c.shape, func.min(queries.c.sql), func.min(queries.c.language)
@@ -175,7 +175,7 @@ def texts_of_joins(tx: Connection) -> dict[str, tuple[str, str]]:
 
 
 def list_queries(
-    tx: Connection,
+    tx: Transaction,
     owner: str | None = None,
     after: str | None = None,
     limit: int | None = None,
@@ -209,18 +209,18 @@ def list_queries(
     return list(_grouped(tx.execute(_with_inputs(page if limit is None else page.limit(limit)))))
 
 
-def count_shape(tx: Connection, shape: str) -> int:
+def count_shape(tx: Transaction, shape: str) -> int:
     """The number of queries of a shape that were registered one by one."""
     return int(tx.execute(select(func.count()).where(queries.c.shape == shape)).scalar_one())
 
 
-def check_free(tx: Connection, owner: str, name: str) -> None:
+def check_free(tx: Transaction, owner: str, name: str) -> None:
     """Raise if a query or a template of that owner has that name."""
     for holder in names_taken(tx, [(owner, name)]).values():
         raise name_taken(holder, name)
 
 
-def names_taken(tx: Connection, names: Sequence[tuple[str, str]]) -> dict[int, str]:
+def names_taken(tx: Transaction, names: Sequence[tuple[str, str]]) -> dict[int, str]:
     """Which of some owners' names are taken, by their index, and whether by a "query" or a "template"."""
     return dict(_TAKEN.read(tx, [(index, owner, name_key(name)) for index, (owner, name) in enumerate(names)]))
 
@@ -258,18 +258,16 @@ def _with_inputs(selected: Any) -> Any:
     )
 
 
-@cache
-def _by_handle() -> Any:
-    return _with_inputs(select(queries).where(queries.c.id == bindparam("handle")))
+_BY_HANDLE = Prepared(_with_inputs(select(queries).where(queries.c.id == bindparam("handle"))))
 
 
-def _grouped(rows: Iterable[Row[Any]]) -> Iterator[Registered]:
+def _grouped(rows: Iterable[Any]) -> Iterator[Registered]:
     """Queries from their inputs' rows."""
     for _, group in groupby(rows, key=lambda row: row.id):
         yield _registered(list(group))
 
 
-def _registered(rows: Sequence[Row[Any]]) -> Registered:
+def _registered(rows: Sequence[Any]) -> Registered:
     row = rows[0]
     return Registered(
         id=row.id,
@@ -290,17 +288,17 @@ def _registered(rows: Sequence[Row[Any]]) -> Registered:
     )
 
 
-def _registered_input(row: Row[Any]) -> RegisteredInput:
+def _registered_input(row: Any) -> RegisteredInput:
     # A lazy query whose clause is eager for another query uses its cells.
     return RegisteredInput(
         RelationKind(row.kind), row.stream_id, row.table_id, row.clause_id, row.number, row.clause_seq or 0
     )
 
 
-_STANDING = select(func.count()).where(queries.c.owner != DERIVED)
-_DISTINCT = select(func.count()).select_from(clauses)
+_STANDING = Prepared(select(func.count()).where(queries.c.owner != DERIVED))
+_DISTINCT = Prepared(select(func.count()).select_from(clauses))
 
 
-def count_queries(tx: Connection) -> tuple[int, int]:
+def count_queries(tx: Transaction) -> tuple[int, int]:
     """The number of standing queries, and of distinct clauses that they have."""
     return int(tx.execute(_STANDING).scalar_one()), int(tx.execute(_DISTINCT).scalar_one())

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import clauses, garbage, meta, query_runs, streams
+from tureen.pot.statements import Prepared
+from tureen.pot.transaction import Transaction
 
 _VERSION = "query runs"
+
+_LIVE = Prepared(select(query_runs).where(query_runs.c.stream_id == bindparam("stream")).order_by(query_runs.c.first))
+_COMPILED = Prepared(select(streams.c.compiled_seq).where(streams.c.id == bindparam("stream")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +31,19 @@ class QueryRunRecord:
     id: int = 0
 
 
-def live_query_runs(tx: Connection, stream_id: int) -> list[QueryRunRecord]:
+def live_query_runs(tx: Transaction, stream_id: int) -> list[QueryRunRecord]:
     """The query runs of a stream, by ascending numbers."""
-    rows = tx.execute(select(query_runs).where(query_runs.c.stream_id == stream_id).order_by(query_runs.c.first))
+    rows = tx.execute(_LIVE, {"stream": stream_id})
     return [QueryRunRecord(row.path, row.first, row.last, row.clauses, row.dead, row.id) for row in rows]
 
 
-def compiled_seq(tx: Connection, stream_id: int) -> int:
+def compiled_seq(tx: Transaction, stream_id: int) -> int:
     """The commit up to which the stream's eager clauses are in its query runs."""
-    return int(tx.execute(select(streams.c.compiled_seq).where(streams.c.id == stream_id)).scalar() or 0)
+    return int(tx.execute(_COMPILED, {"stream": stream_id}).scalar() or 0)
 
 
 def publish_query_run(
-    tx: Connection, stream_id: int, old: Sequence[QueryRunRecord], new: QueryRunRecord | None, seq: int
+    tx: Transaction, stream_id: int, old: Sequence[QueryRunRecord], new: QueryRunRecord | None, seq: int
 ) -> None:
     """Add a query run, or replace others by it; with it, the eager clauses up to the commit `seq` are compiled.
 
@@ -57,7 +62,7 @@ def publish_query_run(
     tx.execute(update(streams).where(streams.c.id == stream_id).values(compiled_seq=seq))
 
 
-def renew_query_runs(tx: Connection, version: int) -> bool:
+def renew_query_runs(tx: Transaction, version: int) -> bool:
     """Remove all query runs if they were written in another version of their format; True if there were any.
 
     They are compiled again from the clauses.
@@ -73,7 +78,7 @@ def renew_query_runs(tx: Connection, version: int) -> bool:
     return bool(stale)
 
 
-def forget_query_runs(tx: Connection, stream_id: int) -> None:
+def forget_query_runs(tx: Transaction, stream_id: int) -> None:
     """Remove a stream's query runs, so that its clauses are compiled again."""
     of_stream = query_runs.c.stream_id == stream_id
     for path in list(tx.execute(select(query_runs.c.path).where(of_stream)).scalars()):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from tureen.errors import TureenError, UnknownStream
 from tureen.faults import crash_point
 from tureen.handle import parse_member
@@ -18,6 +16,7 @@ from tureen.pot.queries import add_queries, name_taken, names_taken, remove_quer
 from tureen.pot.registered import NewInput, RegisteredInput, Registration, Unregistration
 from tureen.pot.streams import stream_by_id
 from tureen.pot.tables import dimension_by_id
+from tureen.pot.transaction import Transaction
 from tureen.schema import name_key
 
 Outcomes = dict[int, str | Exception]
@@ -52,7 +51,7 @@ def change_together(catalog: Catalog, changes: Sequence[Registration | Unregistr
     return [outcomes[index] for index in range(len(changes))]
 
 
-def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
+def _refused(tx: Transaction, coming: Mapping[int, Registration]) -> Outcomes:
     """Which queries cannot be registered: a stream or table was dropped, or the name is taken."""
     dropped = {
         (entry.stream_id, entry.table_id)
@@ -84,19 +83,19 @@ def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
     return refused
 
 
-def check_inputs(tx: Connection, inputs: Sequence[RegisteredInput]) -> None:
+def check_inputs(tx: Transaction, inputs: Sequence[RegisteredInput]) -> None:
     """Raise if a stream or table was dropped since a query was bound to it."""
     if any(_is_dropped(tx, entry) for entry in inputs):
         raise UnknownStream("a stream or table of this query was dropped")
 
 
-def _is_dropped(tx: Connection, entry: NewInput | RegisteredInput) -> bool:
+def _is_dropped(tx: Transaction, entry: NewInput | RegisteredInput) -> bool:
     if entry.stream_id is not None:
         return stream_by_id(tx, entry.stream_id) is None
     return entry.table_id is None or dimension_by_id(tx, entry.table_id) is None
 
 
-def _drop_member(tx: Connection, root: Path, change: Unregistration) -> str | Exception:
+def _drop_member(tx: Transaction, root: Path, change: Unregistration) -> str | Exception:
     """Unregister a query of a template."""
     try:
         drop_member(tx, root, change.handle, change.owner)

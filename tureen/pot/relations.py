@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sqlalchemy import Connection
-
 from tureen.errors import UnknownStream, UnknownTable, Unsupported, nearest
 from tureen.functions.function_lookup import FunctionLookup, RecordedFunctions
 from tureen.functions.user_function import UserFunction
@@ -13,6 +11,7 @@ from tureen.pot.functions import StoredFunctions
 from tureen.pot.registered import NewInput, RegisteredInput
 from tureen.pot.streams import Stream, find_stream, list_streams
 from tureen.pot.tables import Dimension, find_dimension, list_dimensions
+from tureen.pot.transaction import Transaction
 from tureen.pot.window_needs import dump_need
 from tureen.query import Input, NamedRelation, RelationKind
 from tureen.schema import Schema, name_key
@@ -20,7 +19,7 @@ from tureen.schema import Schema, name_key
 StoredRelation = Stream | Dimension
 
 
-def find_relation(tx: Connection, name: str) -> StoredRelation:
+def find_relation(tx: Transaction, name: str) -> StoredRelation:
     """The stream or the table of that name."""
     try:
         return find_stream(tx, name)
@@ -44,7 +43,7 @@ class Relations:
         """The user functions, for binding; it remembers those that the query calls."""
 
     @classmethod
-    def of(cls, tx: Connection, on_unknown: Callable[[str], None] | None = None) -> Relations:
+    def of(cls, tx: Transaction, on_unknown: Callable[[str], None] | None = None) -> Relations:
         """Look up everything in a transaction; `on_unknown` is called with names that it does not find."""
 
         def find(name: str) -> StoredRelation:

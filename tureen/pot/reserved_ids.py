@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from tureen.closed.pattern import Pattern
 from tureen.pot.catalog_tables import reserved_ids, streams
@@ -19,7 +19,9 @@ from tureen.pot.heads import log_directory
 from tureen.pot.log import scan
 from tureen.pot.punctuation_places import note_places
 from tureen.pot.runs import NewRun, insert_runs
+from tureen.pot.statements import Prepared
 from tureen.pot.streams import Stream
+from tureen.pot.transaction import Transaction
 
 
 class Reservation(NamedTuple):
@@ -29,17 +31,19 @@ class Reservation(NamedTuple):
     first_id: int
 
 
-def reservations(tx: Connection, stream_id: int) -> tuple[Reservation, ...]:
+_OF_STREAM = Prepared(
+    select(reserved_ids.c.end, reserved_ids.c.first_id)
+    .where(reserved_ids.c.stream_id == bindparam("stream"))
+    .order_by(reserved_ids.c.end)
+)
+
+
+def reservations(tx: Transaction, stream_id: int) -> tuple[Reservation, ...]:
     """A stream's reservations, in the order of its log."""
-    rows = tx.execute(
-        select(reserved_ids.c.end, reserved_ids.c.first_id)
-        .where(reserved_ids.c.stream_id == stream_id)
-        .order_by(reserved_ids.c.end)
-    )
-    return tuple(Reservation(row.end, row.first_id) for row in rows)
+    return tuple(Reservation(row.end, row.first_id) for row in tx.execute(_OF_STREAM, {"stream": stream_id}))
 
 
-def reserve_pending(tx: Connection, root: Path, stream: Stream, end: int) -> None:
+def reserve_pending(tx: Transaction, root: Path, stream: Stream, end: int) -> None:
     """Reserve the next ids for a stream's pending rows up to the end of its log."""
     start = max([stream.taken, *(reservation.end for reservation in reservations(tx, stream.id))])
     records = scan(log_directory(root, stream.id), start, end, check=True) if start < end else ()
@@ -58,7 +62,7 @@ class TakenRuns(NamedTuple):
     """The punctuations of their records, each with the number of tuples of the group before it."""
 
 
-def append_taken(tx: Connection, seq: int, stream_id: int, groups: Sequence[TakenRuns], taken: int) -> None:
+def append_taken(tx: Transaction, seq: int, stream_id: int, groups: Sequence[TakenRuns], taken: int) -> None:
     """Add runs of pushed rows up to the offset `taken`, with reserved ids or at the end of their stream.
 
     No group contains the end of a reservation, unless it ends there: sinks reserve ids up to the end of the log, and a
@@ -85,7 +89,7 @@ def append_taken(tx: Connection, seq: int, stream_id: int, groups: Sequence[Take
         tx.execute(update(reserved_ids).where(*of_stream).values(first_id=first_id))
 
 
-def clip_reservations(tx: Connection, stream_id: int, end: int) -> None:
+def clip_reservations(tx: Transaction, stream_id: int, end: int) -> None:
     """Let no reservation extend beyond the end of a log, which is a copy without its last records, or damaged.
 
     Rows that are pushed next take the next ids. The reserved ids of the missing rows are not used.
@@ -100,5 +104,5 @@ def clip_reservations(tx: Connection, stream_id: int, end: int) -> None:
         covered = min(reservation.end, end)
 
 
-def _release(tx: Connection, stream_id: int, reservation: Reservation) -> None:
+def _release(tx: Transaction, stream_id: int, reservation: Reservation) -> None:
     tx.execute(delete(reserved_ids).where(reserved_ids.c.stream_id == stream_id, reserved_ids.c.end == reservation.end))

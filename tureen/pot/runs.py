@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from tureen.closed.section import json_text
 from tureen.errors import PotError
@@ -17,6 +17,8 @@ from tureen.pot.clauses import fail_clauses
 from tureen.pot.damage import note_damage
 from tureen.pot.join_tables import key_files
 from tureen.pot.key_files import KeyFile, key_files_of_runs
+from tureen.pot.statements import Prepared
+from tureen.pot.transaction import Transaction
 
 KEEP_REJECTED = 10_000
 """The number of rejected rows that a stream keeps; the oldest are removed first."""
@@ -79,16 +81,22 @@ class Rejected:
     at: int | None = None
 
 
-_CELLS = (
+_CELLS = Prepared(
     select(cells)
     .join_from(cells, runs, cells.c.run_id == runs.c.id)
     .where(runs.c.stream_id == bindparam("stream"))
     .order_by(cells.c.id.desc())
 )
-_RUNS = select(runs).where(runs.c.stream_id == bindparam("stream")).order_by(runs.c.first_id)
+_RUNS = Prepared(select(runs).where(runs.c.stream_id == bindparam("stream")).order_by(runs.c.first_id))
+_ADD = Prepared(insert(runs))
+_SEVERAL = Prepared(select(runs.c.stream_id).group_by(runs.c.stream_id).having(func.count() > 1))
+_END = Prepared(select(streams.c.next_id, streams.c.last_time).where(streams.c.id == bindparam("stream")))
+_SET_END = Prepared(update(streams).where(streams.c.id == bindparam("stream")))
+_SET_TAKEN = Prepared(update(streams).where(streams.c.id == bindparam("stream"), streams.c.taken == bindparam("start")))
+_SINCE = Prepared(select(expiring.c.run_id, expiring.c.since).where(expiring.c.stream_id == bindparam("stream")))
 
 
-def live_runs(tx: Connection, stream_id: int) -> list[Run]:
+def live_runs(tx: Transaction, stream_id: int) -> list[Run]:
     """The stream's runs, in order of tuple id."""
     cell_files: dict[int, list[CellFile]] = {}
     for row in tx.execute(_CELLS, {"stream": stream_id}):
@@ -96,17 +104,17 @@ def live_runs(tx: Connection, stream_id: int) -> list[Run]:
     run_rows = tx.execute(_RUNS, {"stream": stream_id})
     keyed = key_files_of_runs(tx, stream_id)
     return [
-        Run(**row._mapping, cells=tuple(cell_files.get(row.id, ())), key_files=keyed.get(row.id, ()))
+        Run(**row._asdict(), cells=tuple(cell_files.get(row.id, ())), key_files=keyed.get(row.id, ()))
         for row in run_rows
     ]
 
 
-def streams_with_several_runs(tx: Connection) -> set[int]:
+def streams_with_several_runs(tx: Transaction) -> set[int]:
     """The ids of the streams that have runs to merge, or may have."""
-    return set(tx.execute(select(runs.c.stream_id).group_by(runs.c.stream_id).having(func.count() > 1)).scalars())
+    return set(tx.execute(_SEVERAL).scalars())
 
 
-def streams_with_large_runs(tx: Connection, rows: int) -> set[int]:
+def streams_with_large_runs(tx: Transaction, rows: int) -> set[int]:
     """The ids of the streams that have indexed runs of at least that many rows."""
     large = (runs.c.indexed, runs.c.rows >= rows)
     return set(tx.execute(select(runs.c.stream_id).where(*large).distinct()).scalars())
@@ -121,31 +129,30 @@ _REPLACED = (
 )
 
 
-def replaced_files(tx: Connection, paths: Sequence[str]) -> set[str]:
+def replaced_files(tx: Transaction, paths: Sequence[str]) -> set[str]:
     """Those of these files of runs, cells, join runs and key indexes that were replaced or dropped."""
-    return set(json.loads(tx.exec_driver_sql(_REPLACED, (json.dumps(paths),)).scalar_one()))
+    return set(json.loads(tx.execute_text(_REPLACED, (json.dumps(paths),)).scalar_one()))
 
 
-def insert_runs(tx: Connection, seq: int, stream_id: int, new: Sequence[NewRun], first_id: int | None = None) -> int:
+def insert_runs(tx: Transaction, seq: int, stream_id: int, new: Sequence[NewRun], first_id: int | None = None) -> int:
     """Add runs to a stream, with the ids from `first_id` on or at its end; return the id after their last tuple."""
-    end, last = tx.execute(select(streams.c.next_id, streams.c.last_time).where(streams.c.id == stream_id)).one()
+    end, last = tx.execute(_END, {"stream": stream_id}).one()
     next_id = end if first_id is None else first_id
     for run in new:
         _insert(tx, seq, stream_id, next_id, run)
         next_id += run.rows
         last = run.max_time if last is None else max(last, run.max_time)
-    values = {"next_id": max(end, next_id), "last_time": last}
-    tx.execute(update(streams).where(streams.c.id == stream_id).values(values))
+    tx.execute(_SET_END, {"stream": stream_id, "next_id": max(end, next_id), "last_time": last})
     return next_id
 
 
-def replace_runs(tx: Connection, seq: int, old: Sequence[Run], new: NewRun) -> None:
+def replace_runs(tx: Transaction, seq: int, old: Sequence[Run], new: NewRun) -> None:
     """Replace neighbouring runs by one; raises if one of them was replaced or dropped concurrently."""
     drop_runs(tx, old)
     _insert(tx, seq, old[0].stream_id, old[0].first_id, new)
 
 
-def drop_runs(tx: Connection, old: Sequence[Run]) -> None:
+def drop_runs(tx: Transaction, old: Sequence[Run]) -> None:
     """Drop runs; raises, and so rolls back, if one of them was replaced or dropped concurrently."""
     ids = [run.id for run in old]
     paths = [run.path for run in old]
@@ -158,13 +165,13 @@ def drop_runs(tx: Connection, old: Sequence[Run]) -> None:
     _discard(tx, paths)
 
 
-def expiring_since(tx: Connection, stream_id: int) -> dict[int, int]:
+def expiring_since(tx: Transaction, stream_id: int) -> dict[int, int]:
     """The times since which runs of a stream are before its horizon, by run id."""
-    rows = tx.execute(select(expiring.c.run_id, expiring.c.since).where(expiring.c.stream_id == stream_id))
+    rows = tx.execute(_SINCE, {"stream": stream_id})
     return {row.run_id: row.since for row in rows}
 
 
-def note_expiring(tx: Connection, stream_id: int, before: dict[int, int], after: dict[int, int]) -> None:
+def note_expiring(tx: Transaction, stream_id: int, before: dict[int, int], after: dict[int, int]) -> None:
     """Change what `expiring_since` returns from `before` to `after`."""
     changed = [
         {"run_id": run_id, "stream_id": stream_id, "since": since}
@@ -196,7 +203,7 @@ class NewCells:
     failures: dict[int, str]
 
 
-def publish_cells(tx: Connection, run: Run, new: NewCells) -> bool:
+def publish_cells(tx: Transaction, run: Run, new: NewCells) -> bool:
     """Pay a run's debts up to a commit; False if the run was removed, or its debts were paid concurrently."""
     unchanged = (runs.c.id == run.id, runs.c.matched_seq == run.matched_seq)
     if tx.execute(update(runs).where(*unchanged).values(matched_seq=new.matched_seq)).rowcount == 0:
@@ -209,7 +216,7 @@ def publish_cells(tx: Connection, run: Run, new: NewCells) -> bool:
     return True
 
 
-def take_batch(tx: Connection, sink_id: str, stream_id: int, batch_id: int) -> bool:
+def take_batch(tx: Transaction, sink_id: str, stream_id: int, batch_id: int) -> bool:
     """Note a sink's batch; False if it was committed before (exactly-once for external sources)."""
     of_sink = (sinks.c.sink_id == sink_id, sinks.c.stream_id == stream_id)
     last = tx.execute(select(sinks.c.batch_id).where(*of_sink)).scalar()
@@ -220,15 +227,17 @@ def take_batch(tx: Connection, sink_id: str, stream_id: int, batch_id: int) -> b
     return True
 
 
-def advance_inbox(tx: Connection, stream_id: int, start: int, end: int) -> None:
+def advance_inbox(tx: Transaction, stream_id: int, start: int, end: int) -> None:
     """Advance the offset up to which a stream's inbox is in runs: a compare-and-swap."""
-    updated = tx.execute(update(streams).where(streams.c.id == stream_id, streams.c.taken == start).values(taken=end))
+    updated = tx.execute(_SET_TAKEN, {"stream": stream_id, "start": start, "taken": end})
     if updated.rowcount == 0:
         raise PotError(f"another batch has advanced the inbox of stream {stream_id} meanwhile")
 
 
-def reject(tx: Connection, stream_id: int, rows: Sequence[Rejected]) -> None:
+def reject(tx: Transaction, stream_id: int, rows: Sequence[Rejected]) -> None:
     """Store rows that were rejected, with their reasons."""
+    if not rows:
+        return
     now = micros_now()
     for rejection in rows[:KEEP_REJECTED]:
         tx.execute(
@@ -251,39 +260,38 @@ def reject(tx: Connection, stream_id: int, rows: Sequence[Rejected]) -> None:
         tx.execute(delete(rejected).where(rejected.c.stream_id == stream_id, rejected.c.id <= last_id))
 
 
-def rejected_rows(tx: Connection, stream_id: int) -> list[dict[str, Any]]:
+def rejected_rows(tx: Transaction, stream_id: int) -> list[dict[str, Any]]:
     """The rejected rows of a stream, oldest first."""
     rows = tx.execute(select(rejected).where(rejected.c.stream_id == stream_id).order_by(rejected.c.id))
     return [{"row": json.loads(row.row), "reason": row.reason, "rejected_at": row.rejected_at} for row in rows]
 
 
-def count_rejected(tx: Connection, stream_id: int) -> int:
+def count_rejected(tx: Transaction, stream_id: int) -> int:
     """The number of rejected rows that a stream has."""
     return int(tx.execute(select(func.count()).where(rejected.c.stream_id == stream_id)).scalar_one())
 
 
-def _insert(tx: Connection, seq: int, stream_id: int, first_id: int, run: NewRun) -> None:
-    tx.execute(
-        insert(runs).values(
-            stream_id=stream_id,
-            seq=seq,
-            path=run.path,
-            rows=run.rows,
-            first_id=first_id,
-            min_time=run.min_time,
-            max_time=run.max_time,
-            indexed=run.indexed,
-            matched_seq=run.matched_seq,
-            bytes=run.bytes,
-            written_at=micros_now(),
-        )
-    )
+def _insert(tx: Transaction, seq: int, stream_id: int, first_id: int, run: NewRun) -> None:
+    values = {
+        "stream_id": stream_id,
+        "seq": seq,
+        "path": run.path,
+        "rows": run.rows,
+        "first_id": first_id,
+        "min_time": run.min_time,
+        "max_time": run.max_time,
+        "indexed": run.indexed,
+        "matched_seq": run.matched_seq,
+        "bytes": run.bytes,
+        "written_at": micros_now(),
+    }
+    tx.execute(_ADD, values)
     fail_clauses(tx, run.failures)
     for path, detail in run.damaged:
         note_damage(tx, path, detail)
 
 
-def _discard(tx: Connection, paths: Sequence[str]) -> None:
+def _discard(tx: Transaction, paths: Sequence[str]) -> None:
     now = micros_now()
     for path in paths:
         tx.execute(insert(garbage).values(path=path, since=now))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from tureen.closed.rules import Rules
 from tureen.position import Position
@@ -21,6 +21,7 @@ from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, visible_streams
 from tureen.pot.tables import Dimension, list_dimensions
 from tureen.pot.templates import Template, count_members
+from tureen.pot.transaction import Transaction
 from tureen.pot.window_needs import describe_begin, window_needs
 from tureen.window import from_micros
 
@@ -33,7 +34,7 @@ class InboxEnd(NamedTuple):
 
 
 def pot_status(
-    tx: Connection,
+    tx: Transaction,
     inbox_ends: Mapping[int, InboxEnd],
     pushes: int = 0,
     errors: Mapping[int, str] | None = None,
@@ -64,7 +65,7 @@ def pot_status(
     }
 
 
-def count_failed(tx: Connection, owner: str | None = None) -> int:
+def count_failed(tx: Transaction, owner: str | None = None) -> int:
     """The number of queries, of an owner or of all, that raised on some tuple and were stopped."""
     joined = query_inputs.join(clauses, clauses.c.id == query_inputs.c.clause_id)
     if owner is not None:
@@ -73,7 +74,7 @@ def count_failed(tx: Connection, owner: str | None = None) -> int:
     return int(tx.execute(failed.where(clauses.c.error.is_not(None))).scalar_one())
 
 
-def count_owned(tx: Connection, owner: str) -> int:
+def count_owned(tx: Transaction, owner: str) -> int:
     """The number of an owner's queries, including those of templates."""
     singles = tx.execute(select(func.count()).where(queries.c.owner == owner)).scalar_one()
     return int(singles) + count_members(tx, owner)
@@ -143,7 +144,7 @@ def describe_query(query: Registered) -> dict[str, Any]:
     }
 
 
-def _need_status(tx: Connection, stream: Stream, held: Mapping[str, int]) -> list[dict[str, Any]] | None:
+def _need_status(tx: Transaction, stream: Stream, held: Mapping[str, int]) -> list[dict[str, Any]] | None:
     """Why tuples of a stream that keeps what is needed are not freed."""
     if not stream.keeps_needed:
         return None
@@ -166,7 +167,7 @@ _FRESH = {
 """When a tuple is in answers; by whether its stream has no source, and is not derived."""
 
 
-def _stream_status(tx: Connection, stream: Stream, inbox_end: InboxEnd) -> dict[str, Any]:
+def _stream_status(tx: Transaction, stream: Stream, inbox_end: InboxEnd) -> dict[str, Any]:
     runs = live_runs(tx, stream.id)
     tail = [run for run in runs if not run.indexed]
     newest = last_eager_seq(tx, stream.id)

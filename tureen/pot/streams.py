@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
+from sqlalchemy import bindparam, delete, insert, or_, select, update
 
 from tureen.closed.rules import NO_RULES, LastRows, PatternRows, Rules
 from tureen.errors import DuplicateName, UnknownStream, nearest
@@ -33,6 +33,8 @@ from tureen.pot.dropping import check_underived, discard, drop_queries
 from tureen.pot.home_progress import home_time, latest
 from tureen.pot.join_tables import key_files, needed_keys
 from tureen.pot.peer_tables import held_flows, links, shares
+from tureen.pot.statements import Prepared
+from tureen.pot.transaction import Transaction
 from tureen.retention import NEEDED, Retain
 from tureen.schema import Column, Schema, name_key
 
@@ -92,15 +94,17 @@ class Stream:
 
 
 _LIVE = streams.c.name_key.is_not(None)
-# Built once, as every push and registration executes them.
-_ALL = select(streams).where(_LIVE).order_by(streams.c.id)
-_TAKEN = select(streams.c.id, streams.c.taken).where(_LIVE).order_by(streams.c.id)
-_BY_NAME = select(streams).where(streams.c.name_key == bindparam("name"), streams.c.replica_of.is_(None))
-_BY_ID = select(streams).where(streams.c.id == bindparam("stream"), _LIVE)
+_ALL = Prepared(select(streams).where(_LIVE).order_by(streams.c.id))
+_TAKEN = Prepared(select(streams.c.id, streams.c.taken).where(_LIVE).order_by(streams.c.id))
+_BY_NAME = Prepared(select(streams).where(streams.c.name_key == bindparam("name"), streams.c.replica_of.is_(None)))
+_BY_ID = Prepared(select(streams).where(streams.c.id == bindparam("stream"), _LIVE))
+_NAMED = Prepared(select(streams.c.id).where(streams.c.name_key == bindparam("name")))
+_TABLE_NAMED = Prepared(select(dimensions.c.name).where(dimensions.c.name_key == bindparam("name")))
+_ADD = Prepared(insert(streams).returning(streams))
 
 
 def create_stream(
-    tx: Connection,
+    tx: Transaction,
     name: str,
     schema: Schema,
     *,
@@ -135,23 +139,23 @@ def create_stream(
         "punctuate": _punctuate_text(rules),
         "item": item,
     }
-    return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
+    return _stream(tx.execute(_ADD, values).one())
 
 
-def check_new_name(tx: Connection, name: str) -> None:
+def check_new_name(tx: Transaction, name: str) -> None:
     """Raise if a stream or table has that name."""
     if _table_named(tx, name) is not None:
         raise DuplicateName(
             f"there is a table named '{name}' already", hint="streams and tables share one namespace: use another name"
         )
-    if tx.execute(select(streams.c.id).where(streams.c.name_key == name_key(name))).first() is not None:
+    if tx.execute(_NAMED, {"name": name_key(name)}).first() is not None:
         raise DuplicateName(
             f"there is a stream named '{name}' already",
             hint="use another name, drop it first, or keep it with IF NOT EXISTS (if_not_exists=True)",
         )
 
 
-def drop_stream(tx: Connection, stream: Stream) -> None:
+def drop_stream(tx: Transaction, stream: Stream) -> None:
     """Remove a stream, its runs, and the queries and templates over it; raises if streams are derived from it."""
     take_seq(tx)
     check_underived(tx, f"stream '{stream.name}'", query_inputs.c.stream_id == stream.id)
@@ -174,13 +178,13 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
 
 
-def advance_derived(tx: Connection, stream_id: int, end: str) -> None:
+def advance_derived(tx: Transaction, stream_id: int, end: str) -> None:
     """Store that the changes of a derived stream's query are in its inbox or its runs up to a position."""
     earlier = or_(streams.c.derived_to.is_(None), streams.c.derived_to < end)
     tx.execute(update(streams).where(streams.c.id == stream_id, earlier).values(derived_to=end))
 
 
-def create_replica(tx: Connection, stream: Stream, hidden: Sequence[Column] = ()) -> Stream:
+def create_replica(tx: Transaction, stream: Stream, hidden: Sequence[Column] = ()) -> Stream:
     """Add a replica of a stream of another server, perhaps with columns of its own that users do not see.
 
     It has the stream's name, by which nobody finds it.
@@ -201,37 +205,37 @@ def create_replica(tx: Connection, stream: Stream, hidden: Sequence[Column] = ()
         "item": stream.item,
         "replica_of": stream.id,
     }
-    return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
+    return _stream(tx.execute(_ADD, values).one())
 
 
-def note_declared(tx: Connection, stream: Stream, rules: Rules) -> None:
+def note_declared(tx: Transaction, stream: Stream, rules: Rules) -> None:
     """Store the unique key and the lateness that the home of a stream declares, also in its replicas."""
     is_part = or_(streams.c.id == stream.id, streams.c.replica_of == stream.id)
     take_seq(tx)
     tx.execute(update(streams).where(is_part).values(unique_key=_unique_text(rules), lateness=rules.lateness))
 
 
-def note_freed(tx: Connection, stream_id: int, before: int) -> None:
+def note_freed(tx: Transaction, stream_id: int, before: int) -> None:
     """Store that tuples before a time were freed."""
     tx.execute(update(streams).where(streams.c.id == stream_id).values(freed_before=before))
 
 
-def list_streams(tx: Connection) -> list[Stream]:
+def list_streams(tx: Transaction) -> list[Stream]:
     """All streams, in order of creation, with replicas."""
     return [_stream(row) for row in tx.execute(_ALL)]
 
 
-def taken_offsets(tx: Connection) -> dict[int, int]:
+def taken_offsets(tx: Transaction) -> dict[int, int]:
     """The ids of all streams, each with the offset up to which its inbox is in runs: far cheaper than the streams."""
     return {row.id: row.taken for row in tx.execute(_TAKEN)}
 
 
-def visible_streams(tx: Connection) -> list[Stream]:
+def visible_streams(tx: Transaction) -> list[Stream]:
     """The streams that users see, in order of creation."""
     return [stream for stream in list_streams(tx) if stream.replica_of is None]
 
 
-def find_stream(tx: Connection, name: str) -> Stream:
+def find_stream(tx: Transaction, name: str) -> Stream:
     """The stream of that name."""
     row = tx.execute(_BY_NAME, {"name": name_key(name)}).first()
     if row is None:
@@ -241,23 +245,24 @@ def find_stream(tx: Connection, name: str) -> Stream:
                 f"'{table}' is a table, not a stream",
                 hint="only streams can be pushed to; replace a table's rows with replace_table",
             )
-        names = tx.execute(select(streams.c.name).where(_LIVE)).scalars().all()
+        names = tx.execute(select(streams.c.name).where(_LIVE)).scalars()
         raise UnknownStream(f"there is no stream named '{name}'", hint=nearest(name, names))
     return _stream(row)
 
 
-def stream_by_id(tx: Connection, stream_id: int) -> Stream | None:
+def stream_by_id(tx: Transaction, stream_id: int) -> Stream | None:
     """The live stream of that id, or None."""
     row = tx.execute(_BY_ID, {"stream": stream_id}).first()
     return None if row is None else _stream(row)
 
 
-def _table_named(tx: Connection, name: str) -> str | None:
+def _table_named(tx: Transaction, name: str) -> str | None:
     """The name of the table of that name, as it was created, or None."""
-    return tx.execute(select(dimensions.c.name).where(dimensions.c.name_key == name_key(name))).scalar()
+    table: str | None = tx.execute(_TABLE_NAMED, {"name": name_key(name)}).scalar()
+    return table
 
 
-def _stream(row: Row[Any]) -> Stream:
+def _stream(row: Any) -> Stream:
     return Stream(
         id=row.id,
         name=row.name,

@@ -47,7 +47,7 @@ def sweep_replaced(catalog: Catalog, *, grace: float = GRACE, pinned_grace: floa
     now = micros_now()
     limit = case((_PINNED, now - int(pinned_grace * 1e6)), else_=now - int(grace * 1e6))
     with catalog.read() as tx:
-        paths = tx.execute(select(garbage.c.path).where(garbage.c.since <= limit)).scalars().all()
+        paths = tx.execute(select(garbage.c.path).where(garbage.c.since <= limit)).scalars()
     if not paths:
         return 0
     _unlink(catalog.root, paths)

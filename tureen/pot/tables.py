@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from tureen.errors import DuplicateName, UnknownTable, nearest
 from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.catalog_tables import dimensions, garbage, query_inputs, streams
 from tureen.pot.dropping import check_underived, drop_queries
+from tureen.pot.statements import Prepared
 from tureen.pot.tablefile import Content
+from tureen.pot.transaction import Transaction
 from tureen.schema import Schema, name_key
 
 
@@ -31,7 +33,7 @@ class Dimension:
     changed_at: int
 
 
-def create_dimension(tx: Connection, table_id: str, name: str, schema: Schema, content: Content) -> None:
+def create_dimension(tx: Transaction, table_id: str, name: str, schema: Schema, content: Content) -> None:
     """Add a table."""
     check_free(tx, name)
     seq = take_seq(tx)
@@ -45,7 +47,7 @@ def create_dimension(tx: Connection, table_id: str, name: str, schema: Schema, c
     tx.execute(insert(dimensions).values({**values, **_content_values(seq, content)}))
 
 
-def replace_content(tx: Connection, table: Dimension, content: Content) -> None:
+def replace_content(tx: Transaction, table: Dimension, content: Content) -> None:
     """Replace the content of a table."""
     old = tx.execute(select(dimensions.c.path).where(dimensions.c.id == table.id)).scalar()
     if old is None:
@@ -54,7 +56,7 @@ def replace_content(tx: Connection, table: Dimension, content: Content) -> None:
     tx.execute(insert(garbage).values(path=old, since=micros_now()))
 
 
-def drop_dimension(tx: Connection, table: Dimension) -> None:
+def drop_dimension(tx: Transaction, table: Dimension) -> None:
     """Remove a table, and the queries over it; raises if streams are derived from them."""
     take_seq(tx)
     check_underived(tx, f"table '{table.name}'", query_inputs.c.table_id == table.id)
@@ -63,30 +65,35 @@ def drop_dimension(tx: Connection, table: Dimension) -> None:
     tx.execute(insert(garbage).values(path=table.content.path, since=micros_now()))
 
 
-def list_dimensions(tx: Connection) -> list[Dimension]:
+_BY_NAME = Prepared(select(dimensions).where(dimensions.c.name_key == bindparam("name")))
+_BY_ID = Prepared(select(dimensions).where(dimensions.c.id == bindparam("table")))
+_STREAM_NAMED = Prepared(select(streams.c.name).where(streams.c.name_key == bindparam("name")))
+
+
+def list_dimensions(tx: Transaction) -> list[Dimension]:
     """All tables, in order of creation."""
     return [_dimension(row) for row in tx.execute(select(dimensions).order_by(dimensions.c.created_seq))]
 
 
-def find_dimension(tx: Connection, name: str) -> Dimension:
+def find_dimension(tx: Transaction, name: str) -> Dimension:
     """The table of that name."""
-    row = tx.execute(select(dimensions).where(dimensions.c.name_key == name_key(name))).first()
+    row = tx.execute(_BY_NAME, {"name": name_key(name)}).first()
     if row is None:
         stream = _stream_named(tx, name)
         if stream is not None:
             raise UnknownTable(f"'{stream}' is a stream, not a table")
-        names = tx.execute(select(dimensions.c.name)).scalars().all()
+        names = tx.execute(select(dimensions.c.name)).scalars()
         raise UnknownTable(f"there is no table named '{name}'", hint=nearest(name, names))
     return _dimension(row)
 
 
-def dimension_by_id(tx: Connection, table_id: str) -> Dimension | None:
+def dimension_by_id(tx: Transaction, table_id: str) -> Dimension | None:
     """The table of that id, or None."""
-    row = tx.execute(select(dimensions).where(dimensions.c.id == table_id)).first()
+    row = tx.execute(_BY_ID, {"table": table_id}).first()
     return None if row is None else _dimension(row)
 
 
-def check_free(tx: Connection, name: str) -> None:
+def check_free(tx: Transaction, name: str) -> None:
     """Raise if a table or a stream has that name: they share one namespace."""
     if tx.execute(select(dimensions.c.id).where(dimensions.c.name_key == name_key(name))).first():
         raise DuplicateName(
@@ -99,8 +106,9 @@ def check_free(tx: Connection, name: str) -> None:
         )
 
 
-def _stream_named(tx: Connection, name: str) -> str | None:
-    return tx.execute(select(streams.c.name).where(streams.c.name_key == name_key(name))).scalar()
+def _stream_named(tx: Transaction, name: str) -> str | None:
+    stream: str | None = tx.execute(_STREAM_NAMED, {"name": name_key(name)}).scalar()
+    return stream
 
 
 def _content_values(seq: int, content: Content) -> dict[str, Any]:
@@ -113,7 +121,7 @@ def _content_values(seq: int, content: Content) -> dict[str, Any]:
     }
 
 
-def _dimension(row: Row[Any]) -> Dimension:
+def _dimension(row: Any) -> Dimension:
     return Dimension(
         id=row.id,
         name=row.name,

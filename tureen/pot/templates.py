@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Select, and_, delete, func, insert, or_, select, update
 
 from tureen.errors import UnknownQuery
 from tureen.pot.catalog import micros_now, take_seq
@@ -19,6 +19,7 @@ from tureen.pot.catalog_tables import garbage, query_inputs
 from tureen.pot.queries import check_free
 from tureen.pot.registered import LOCAL, RegisteredInput
 from tureen.pot.template_tables import gone_members, template_heads, template_part_ids, template_parts, templates
+from tureen.pot.transaction import Transaction
 from tureen.query import RelationKind
 from tureen.schema import Schema, name_key
 
@@ -59,7 +60,7 @@ class Template:
         return tuple(dict.fromkeys(entry.table_id for entry in self.inputs if entry.table_id is not None))
 
 
-def add_template(tx: Connection, new: Template) -> None:
+def add_template(tx: Transaction, new: Template) -> None:
     """Register all queries of a template, whose file of values is durable."""
     if new.name is not None:
         check_free(tx, new.owner, new.name)
@@ -112,7 +113,7 @@ _TEMPLATES = (
 """Templates with one row for each of their streams and tables, in order."""
 
 
-def find_template(tx: Connection, handle_or_name: str, owner: str | None = None) -> Template | None:
+def find_template(tx: Transaction, handle_or_name: str, owner: str | None = None) -> Template | None:
     """The template of a handle, or of a name of its owner, or None; others' only by handle, and if they are shared."""
     name_owner = LOCAL if owner is None else owner
     by_handle = templates.c.id == handle_or_name
@@ -122,7 +123,7 @@ def find_template(tx: Connection, handle_or_name: str, owner: str | None = None)
     return next(_grouped(tx.execute(_TEMPLATES.where(or_(by_handle, by_name)))), None)
 
 
-def list_templates(tx: Connection, owner: str | None = None, *, with_shared: bool = False) -> list[Template]:
+def list_templates(tx: Transaction, owner: str | None = None, *, with_shared: bool = False) -> list[Template]:
     """All templates in order of registration, or an owner's; `with_shared` adds those that others share."""
     statement = _TEMPLATES
     if owner is not None:
@@ -131,12 +132,12 @@ def list_templates(tx: Connection, owner: str | None = None, *, with_shared: boo
     return list(_grouped(tx.execute(statement)))
 
 
-def share_template(tx: Connection, template_id: str, shared: bool) -> None:
+def share_template(tx: Transaction, template_id: str, shared: bool) -> None:
     """Make a template and its queries visible to others, or private again."""
     tx.execute(update(templates).where(templates.c.id == template_id).values(shared=shared))
 
 
-def drop_template(tx: Connection, template_id: str) -> None:
+def drop_template(tx: Transaction, template_id: str) -> None:
     """Unregister all queries of a template."""
     row = tx.execute(delete(templates).where(templates.c.id == template_id).returning(templates.c.path)).first()
     if row is None:
@@ -150,17 +151,17 @@ def drop_template(tx: Connection, template_id: str) -> None:
     tx.execute(insert(garbage), [{"path": path, "since": micros_now()} for path in paths])
 
 
-def count_members_of_shape(tx: Connection, shape: str) -> int:
+def count_members_of_shape(tx: Transaction, shape: str) -> int:
     """The number of queries of that shape in templates."""
     return _count(tx, _total(templates.c.shape == shape))
 
 
-def count_members(tx: Connection, owner: str | None = None) -> int:
+def count_members(tx: Transaction, owner: str | None = None) -> int:
     """The number of standing queries of all templates, or of an owner's."""
     return _count(tx, _ALL if owner is None else _total(templates.c.owner == owner))
 
 
-def count_standing(tx: Connection, template_id: str) -> int:
+def count_standing(tx: Transaction, template_id: str) -> int:
     """The number of standing queries of a template."""
     return _count(tx, _total(templates.c.id == template_id))
 
@@ -178,17 +179,17 @@ def _total(condition: Any) -> Select[Any]:
 _ALL = _total(True)
 
 
-def _count(tx: Connection, total: Select[Any]) -> int:
+def _count(tx: Transaction, total: Select[Any]) -> int:
     return int(tx.execute(total).scalar_one())
 
 
-def _grouped(rows: Iterable[Row[Any]]) -> Iterator[Template]:
+def _grouped(rows: Iterable[Any]) -> Iterator[Template]:
     """Templates from their inputs' rows."""
     for _, group in groupby(rows, key=lambda row: row.id):
         yield _template(list(group))
 
 
-def _template(rows: Sequence[Row[Any]]) -> Template:
+def _template(rows: Sequence[Any]) -> Template:
     row = rows[0]
     return Template(
         id=row.id,

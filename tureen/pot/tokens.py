@@ -14,11 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from tureen.arguments import check_name, check_text
 from tureen.errors import TureenError, UnknownToken
 from tureen.pot.catalog_tables import tokens
+from tureen.pot.transaction import Transaction
 
 SCOPES = ("read", "write", "admin", "peer")
 
@@ -57,7 +58,7 @@ def split_token(text: str) -> tuple[str, str] | None:
 
 
 def create_token(
-    tx: Connection,
+    tx: Transaction,
     principal: str,
     scopes: Iterable[str],
     *,
@@ -90,23 +91,23 @@ def create_token(
     return token, f"tureen_{token_id}_{secret}"
 
 
-def list_tokens(tx: Connection) -> list[Token]:
+def list_tokens(tx: Transaction) -> list[Token]:
     """All tokens, in order of creation."""
     return [_token(row) for row in tx.execute(select(tokens).order_by(tokens.c.created_at, tokens.c.id))]
 
 
-def revoke_token(tx: Connection, token_id: str) -> None:
+def revoke_token(tx: Transaction, token_id: str) -> None:
     """Revoke a token."""
     if not tx.execute(delete(tokens).where(tokens.c.id == token_id)).rowcount:
         raise UnknownToken(f"there is no token '{token_id}'", hint="list them to see their ids")
 
 
-def count_tokens(tx: Connection) -> int:
+def count_tokens(tx: Transaction) -> int:
     """The number of tokens."""
     return int(tx.execute(select(func.count()).select_from(tokens)).scalar_one())
 
 
-def note_use(tx: Connection, used: Mapping[str, int]) -> None:
+def note_use(tx: Transaction, used: Mapping[str, int]) -> None:
     """Store the times when tokens were last used."""
     for token_id, time in used.items():
         tx.execute(update(tokens).where(tokens.c.id == token_id).values(last_used_at=time))
@@ -116,7 +117,7 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _token(row: Row[Any]) -> Token:
+def _token(row: Any) -> Token:
     return Token(
         id=row.id,
         principal=row.principal,

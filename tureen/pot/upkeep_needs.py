@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from tureen.pot.catalog_tables import clauses, query_runs, runs, streams
 from tureen.pot.damage import noted_damage
 from tureen.pot.runs import streams_with_several_runs
+from tureen.pot.statements import Prepared
 from tureen.pot.streams import Stream, stream_by_id, taken_offsets
+from tureen.pot.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +26,18 @@ class UpkeepNeeds:
     pay: bool
 
 
-_EXPIRING = select(streams.c.id).where(streams.c.name_key.is_not(None), streams.c.retain.is_not(None))
+_EXPIRING = Prepared(select(streams.c.id).where(streams.c.name_key.is_not(None), streams.c.retain.is_not(None)))
 _NEWEST_EAGER = (
     select(func.max(clauses.c.seq)).where(clauses.c.stream_id == streams.c.id, clauses.c.number.is_not(None))
 ).scalar_subquery()
-_COMPILED = select(streams.c.id, streams.c.compiled_seq, _NEWEST_EAGER).where(streams.c.name_key.is_not(None))
-_WITH_DEAD = select(query_runs.c.stream_id).where(query_runs.c.dead > 0).distinct()
-_MATCHED = (
+_COMPILED = Prepared(select(streams.c.id, streams.c.compiled_seq, _NEWEST_EAGER).where(streams.c.name_key.is_not(None)))
+_WITH_DEAD = Prepared(select(query_runs.c.stream_id).where(query_runs.c.dead > 0).distinct())
+_MATCHED = Prepared(
     select(runs.c.stream_id, func.min(runs.c.matched_seq).label("seq")).where(runs.c.indexed).group_by(runs.c.stream_id)
 )
 
 
-def upkeep_needs(tx: Connection, *, with_clauses: bool) -> list[UpkeepNeeds]:
+def upkeep_needs(tx: Transaction, *, with_clauses: bool) -> list[UpkeepNeeds]:
     """The streams that may need work, in order of creation; without `with_clauses` only merging and expiry count."""
     several = streams_with_several_runs(tx)
     damaged: Collection[int] = ()

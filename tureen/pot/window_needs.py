@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from tureen.pot.catalog_tables import query_inputs, streams
 from tureen.pot.runs import Run
+from tureen.pot.transaction import Transaction
 from tureen.window import At, Bound, Now, RowsBack, Window, from_micros
 
 SHORTER_MONTH = 24 * 3600 * 1_000_000
@@ -79,7 +80,7 @@ def describe_begin(begin: Bound | None) -> str:
 _DERIVING = select(streams.c.query_id).where(streams.c.query_id.is_not(None))
 
 
-def window_needs(tx: Connection, stream_id: int) -> list[WindowNeed]:
+def window_needs(tx: Transaction, stream_id: int) -> list[WindowNeed]:
     """The begins of all windows over a stream; not those of the queries of derived streams, which nobody invokes."""
     counted = (
         select(query_inputs.c.needs, func.count(query_inputs.c.query_id.distinct()).label("queries"))

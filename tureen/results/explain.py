@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection
 
 from tureen.join_parts import sub_joins_of
 from tureen.language.predicates.factor_text import factor_text
@@ -18,6 +17,7 @@ from tureen.pot.queries import count_shape
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.registered import Registered, RegisteredInput
 from tureen.pot.templates import count_members_of_shape
+from tureen.pot.transaction import Transaction
 from tureen.queries import QueryRun
 from tureen.query import Input, RelationKind
 from tureen.results.answering import Answers
@@ -237,7 +237,7 @@ class Explainer:
             return {"text": shape, "queries": count_shape(tx, shape) + count_members_of_shape(tx, shape)}
 
 
-def _sub_joins(tx: Connection, join: KeptJoin, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+def _sub_joins(tx: Transaction, join: KeptJoin, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
     """The sub-joins that are kept for a join by its plan, each before those that are made from it."""
     plan = planned_joins(tx).plans.get(join.key)
     for node in [] if plan is None else sub_joins_of(StreamJoin.of_key(join.key), plan):

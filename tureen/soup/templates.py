@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from sqlalchemy import Connection
 
 from tureen.arguments import check_name, check_text
 from tureen.bounded_cache import BoundedCache
@@ -41,6 +40,7 @@ from tureen.pot.templates import (
     find_template,
     list_templates,
 )
+from tureen.pot.transaction import Transaction
 from tureen.queries.template_compile import can_compile, compile_table
 from tureen.query import Query
 from tureen.results.groups.group_changes import GroupChanges
@@ -136,7 +136,7 @@ class Templates:
         with self._catalog.read() as tx:
             return self._find(tx, check_text(handle_or_name, "a template's name"), owner)
 
-    def _find(self, tx: Connection, handle_or_name: str, owner: str | None) -> Template:
+    def _find(self, tx: Transaction, handle_or_name: str, owner: str | None) -> Template:
         template = find_template(tx, handle_or_name, owner)
         if template is None:
             owned = list_templates(tx, LOCAL if owner is None else owner)
@@ -324,7 +324,7 @@ def _is_visible(owner: str | None, template: Template) -> bool:
     return owner is None or template.owner == owner or template.shared
 
 
-def _is_unchanged(tx: Connection, template: Template) -> bool:
+def _is_unchanged(tx: Transaction, template: Template) -> bool:
     """Whether no row was added or removed since the template was read."""
     current = find_template(tx, template.id)
     return current is not None and current.version == template.version

@@ -145,9 +145,9 @@ def test_members_of_a_template_are_shared_and_dropped(catalog: Catalog, others: 
 def test_the_change_counter_is_added_to_older_pots(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with catalog.write() as tx:
-        for (name,) in tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-            tx.exec_driver_sql(f"DROP TRIGGER {name}")
-        tx.exec_driver_sql("DROP TABLE standing")
+        for (name,) in tx.execute_text("SELECT name FROM sqlite_master WHERE type = 'trigger'").all():
+            tx.execute_text(f"DROP TRIGGER {name}")
+        tx.execute_text("DROP TABLE standing")
     catalog.close()
     again = Catalog(tmp_path)
     with again.write() as tx:

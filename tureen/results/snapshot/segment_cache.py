@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from sqlalchemy import Connection
 
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import DamagedFile, PotError
@@ -18,6 +17,7 @@ from tureen.pot.kept_joins import KeptJoin
 from tureen.pot.key_files import KeyFile
 from tureen.pot.parts import missing_file
 from tureen.pot.runs import Run, replaced_files
+from tureen.pot.transaction import Transaction
 from tureen.results.snapshot.segment import Segment
 from tureen.results.snapshot.stream_state import JoinState
 from tureen.schema import Schema
@@ -58,7 +58,7 @@ class SegmentCache:
         self._tails: FileCache[Segment] = FileCache(64)
         self._damaged: set[str] = set()
 
-    def release(self, tx: Connection) -> None:
+    def release(self, tx: Transaction) -> None:
         """Drop the maps of files that are no longer live, and what is derived from them."""
         caches: tuple[FileCache[Any], ...] = (self._maps, self._segments, self._tails)
         replaced = replaced_files(tx, list(set().union(*(cache.files() for cache in caches))))

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import UnknownStream, UnknownTable
 from tureen.handle import parse_member
@@ -26,6 +24,7 @@ from tureen.pot.runs import live_runs
 from tureen.pot.streams import stream_by_id, taken_offsets
 from tureen.pot.tables import Dimension, dimension_by_id
 from tureen.pot.templates import Template, find_template
+from tureen.pot.transaction import Transaction
 from tureen.results.snapshot.pending import PendingRows
 from tureen.results.snapshot.segment_cache import SegmentCache
 from tureen.results.snapshot.stream_state import JoinState, RecentSnapshots, Snapshot, StreamState
@@ -181,7 +180,7 @@ class View:
             self._cached = CachedQueries(seq, version)
         return self._cached
 
-    def _release(self, tx: Connection) -> None:
+    def _release(self, tx: Transaction) -> None:
         """Drop the maps of files that are no longer live, and the pending rows of dropped streams."""
         self.segments.release(tx)
         if self._pending:
