@@ -1,6 +1,6 @@
 """The language: text in SQL or WXQuery becomes a bound query.
 
-Takes a text and a function that looks up streams. Holds nothing.
+Takes a text and a function that looks up streams. Holds queries that it has bound.
 Gives a `Query` or an error with its position in the text.
 Does not know data, Spark, the pot, or how a query is answered.
 
@@ -15,7 +15,7 @@ The order of the passes is in `binding/passes.py`. The vocabulary: `source.py` (
 * `functions/`: the scalar functions, and their DuckDB SQL
 * `duckdb/`: bound expressions as DuckDB SQL
 * `templates/`: queries with parameters
-* `wxquery/`: the second language; `languages.py`: both
+* `wxquery/`: the second language; `languages.py`: both; `bound_queries.py`: texts that were bound before
 * `fast/`: binding without parsing a query that differs from an earlier one only in constants
 """
 

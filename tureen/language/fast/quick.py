@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from tureen.bounded_cache import BoundedCache
 from tureen.fast_paths import FastPath, is_enabled
 from tureen.functions.function_lookup import FunctionLookup, RecordedFunctions, no_functions
-from tureen.language.binding.passes import bind_query
 from tureen.language.binding.scope import Lookup
 from tureen.language.fast.plain import PlainQuery, plain_where
 from tureen.language.languages import bind_text
@@ -91,7 +90,7 @@ class QuickBinder:
             return relation
 
         recorded = RecordedFunctions(functions)
-        query = bind_query(text, recording_lookup, functions=recorded)
+        query = bind_text(text, "sql", recording_lookup, recorded)
         # A frame with a user function would outlive the function.
         is_plain = plain is not None and len(looked_up) == 1 and not query.joins and not recorded.called
         if plain is not None and is_plain and _clause(plain, looked_up[0][1]) == query.stream.clause:
