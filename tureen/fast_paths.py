@@ -25,7 +25,7 @@ class FastPath(StrEnum):
     """The name of each fast path, and its module."""
 
     QUICK_BINDING = "quick_binding"
-    """`tureen/language/fast/quick.py`"""
+    """`tureen/language/fast/quick.py`, `tureen/language/bound_queries.py`"""
     GROUP_COMMIT = "group_commit"
     """`tureen/pot/group_commit.py`"""
     BULK_STATEMENTS = "bulk_statements"

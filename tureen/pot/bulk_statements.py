@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tureen.fast_paths import FastPath, is_enabled
-from tureen.pot.transaction import Rows, Transaction
+from tureen.pot.transaction import ResultRows, Transaction
 
 BATCH_ROWS = 128
 """Rows of one statement; more rows take several statements."""
@@ -36,7 +36,7 @@ class BulkStatement:
         """The result of a statement that returns one JSON array: fetching row by row would be a step each."""
         return [item for result in self._results(tx, rows) for item in json.loads(result.scalar())]
 
-    def _results(self, tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> Iterator[Rows]:
+    def _results(self, tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> Iterator[ResultRows]:
         """Execute it in batches, and return the rows of each."""
         size = BATCH_ROWS if is_enabled(FastPath.BULK_STATEMENTS) else 1
         for start in range(0, len(rows), size):

@@ -22,7 +22,7 @@ DIALECT = sqlite.dialect()
 _KEPT = 1_000
 """The number of statements that are kept compiled."""
 
-_kept: LRUCache[object, Form] = LRUCache(_KEPT)
+_kept: LRUCache[object, CompiledStatement] = LRUCache(_KEPT)
 
 Values = Mapping[str, Any]
 """The values of a statement's parameters, by name."""
@@ -31,7 +31,7 @@ Converter = Callable[[Any], Any] | None
 """Makes a value of SQLite one of Python; None where they are the same."""
 
 
-class Form(NamedTuple):
+class CompiledStatement(NamedTuple):
     """A compiled statement."""
 
     compiled: SQLCompiler
@@ -57,9 +57,9 @@ class Prepared:
     def __init__(self, statement: Executable) -> None:
         """Compile the statement when it is first executed."""
         self._statement = statement
-        self._forms: dict[tuple[str, ...], Form] = {}
+        self._forms: dict[tuple[str, ...], CompiledStatement] = {}
 
-    def form(self, names: tuple[str, ...]) -> Form:
+    def form(self, names: tuple[str, ...]) -> CompiledStatement:
         """The statement, compiled for parameters with these names."""
         form = self._forms.get(names)
         if form is None:
@@ -68,7 +68,7 @@ class Prepared:
         return form
 
 
-def form_of(statement: Executable | Prepared, given: Values) -> tuple[Form, Values]:
+def form_of(statement: Executable | Prepared, given: Values) -> tuple[CompiledStatement, Values]:
     """A statement's compiled form for given values, and all values that it has."""
     names = tuple(given)
     if isinstance(statement, Prepared):
@@ -91,7 +91,7 @@ def row_type(names: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
     return make
 
 
-def _compile(statement: Executable, names: tuple[str, ...], key: Any = None) -> Form:
+def _compile(statement: Executable, names: tuple[str, ...], key: Any = None) -> CompiledStatement:
     compiled: Any = statement.compile(dialect=DIALECT, column_keys=list(names), cache_key=key)  # type: ignore[attr-defined]
     constants = {column.key: column.default.arg for column in compiled.insert_prefetch}
     if key is None:
@@ -99,6 +99,6 @@ def _compile(statement: Executable, names: tuple[str, ...], key: Any = None) -> 
         constants = own | constants
     columns: Sequence[Any] = getattr(statement, "exported_columns", ())
     converters = tuple(column.type.result_processor(DIALECT, None) for column in columns)
-    return Form(
+    return CompiledStatement(
         compiled, compiled.string, tuple(compiled.positiontup), constants, converters if any(converters) else ()
     )

@@ -8,17 +8,17 @@ from typing import Any
 
 from sqlalchemy.sql import Executable
 
-from tureen.pot.statements import Form, Prepared, form_of, row_type
+from tureen.pot.statements import CompiledStatement, Prepared, form_of, row_type
 
 _NO_VALUES: Mapping[str, Any] = {}
 
 
-class Rows:
+class ResultRows:
     """The rows of a statement: tuples, whose columns are attributes. They are read once."""
 
     __slots__ = ("_cursor", "_form")
 
-    def __init__(self, cursor: sqlite3.Cursor, form: Form | None = None) -> None:
+    def __init__(self, cursor: sqlite3.Cursor, form: CompiledStatement | None = None) -> None:
         """Read them from a cursor; the form of the statement converts their values."""
         self._cursor = cursor
         self._form = form
@@ -96,15 +96,15 @@ class Transaction:
 
     def execute(
         self, statement: Executable | Prepared, values: Mapping[str, Any] | Sequence[Mapping[str, Any]] = _NO_VALUES
-    ) -> Rows:
+    ) -> ResultRows:
         """Execute a statement with the values of its parameters, or once with each of several values."""
         if isinstance(values, Mapping):
             form, own = form_of(statement, values)
-            return Rows(self.connection.execute(*form.text_and_values(own)), form)
+            return ResultRows(self.connection.execute(*form.text_and_values(own)), form)
         form, own = form_of(statement, values[0])
         ordered = [[{**own, **each}[name] for name in form.order] for each in values]
-        return Rows(self.connection.executemany(form.text, ordered))
+        return ResultRows(self.connection.executemany(form.text, ordered))
 
-    def execute_text(self, text: str, values: Sequence[Any] = ()) -> Rows:
+    def execute_text(self, text: str, values: Sequence[Any] = ()) -> ResultRows:
         """Execute a statement in SQLite's dialect."""
-        return Rows(self.connection.execute(text, values))
+        return ResultRows(self.connection.execute(text, values))
