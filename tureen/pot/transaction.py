@@ -25,7 +25,7 @@ class ResultRows:
 
     def __iter__(self) -> Iterator[Any]:
         """All rows."""
-        # Fetched at once: a statement that is not read to its end would keep the transaction open.
+        # Fetched at once, so that a statement is over before the next one is executed.
         rows = self._cursor.fetchall()
         return map(self._maker(), rows) if rows else iter(())
 
