@@ -211,7 +211,7 @@ def test_without_quick_binding_every_text_is_parsed(monkeypatch: pytest.MonkeyPa
     text = "SELECT i FROM str WHERE i > 3"
     full.bind(text, lookup)
     other = bind_query("SELECT s FROM str", lookup)
-    monkeypatch.setattr("tureen.language.fast.quick.bind_query", lambda *_, **__: other)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_text", lambda *_, **__: other)
     assert full.bind(text, lookup)[0] == other
 
 
@@ -277,7 +277,7 @@ def test_known_comparisons_are_combined_as_in_full(data: st.DataObject) -> None:
 def test_second_query_of_a_frame_is_not_parsed(head: str, tail: str, monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     binder.bind(f"{head} s > '2' AND i > 3 {tail}", lookup)
-    monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_text", None)
     text = f"{head}\n i  > 5\t AND s > 'z' AND i > 4{tail}"
     assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
@@ -293,7 +293,7 @@ def test_new_combination_of_known_comparisons_is_not_parsed(monkeypatch: pytest.
     binder = QuickBinder()
     for text in ("SELECT i FROM str WHERE i > 3 AND s = 'a'", "SELECT i FROM str WHERE d BETWEEN 1 AND 2"):
         binder.bind(text, lookup)
-    monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_text", None)
     text = "SELECT i FROM str WHERE s = 'b' AND d BETWEEN 3 AND 4 AND i > 5"
     assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
@@ -302,7 +302,7 @@ def test_second_query_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) 
     binder = QuickBinder()
     text = "SELECT i FROM str WHERE s = '{}' AND d > {} AND i < -{} BEGIN NOW - 5 END NOW"
     binder.bind(text.format("x", 1.5, 3), lookup)
-    monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_text", None)
     query, shape = binder.bind(text.format("it", 2.25, 77), lookup)
     assert query == bind_query(text.format("it", 2.25, 77), lookup)
     assert shape == shape_of(text.format("x", 1.5, 2)).text
@@ -317,7 +317,7 @@ def test_recreated_stream_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) ->
     assert query == bind_query(text, lambda name: NamedRelation(name, other))
     assert query.stream.clause != binder.bind(text, lookup)[0].stream.clause
     binder.bind(text, lambda name: NamedRelation(name, other))
-    monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_text", None)
     assert binder.bind(text, lambda name: NamedRelation(name, other))[0] == query
 
 
