@@ -11,7 +11,7 @@ WORKERS ?= 3
 # Every process compiles the modules that it imports, unless some process may write the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo serve kernels browser test explore flips traffic cases judge reference screenshots check style bench bench-quick format clean
+.PHONY: setup demo serve kernels join-kernels browser test explore flips traffic cases judge reference screenshots check style bench bench-quick format clean
 
 setup: $(READY)
 
@@ -28,10 +28,14 @@ demo: setup
 serve: setup
 	$(BIN)/python -m tureen.service
 
-# In two processes, because each compiles in one thread. Loops of joins call those of matching.
+# In two processes, because each compiles in one thread.
 kernels: setup
 	$(BIN)/python -c 'import tureen.aggregates.aggregate_warming as a; a.warm_up()' & \
-	$(BIN)/python -c 'import tureen.matching as m, tests.join_kernels as j; m.warm_up(); j.warm_up()' && wait $$!
+	$(BIN)/python -c 'import tureen.matching as m; m.warm_up()' && wait $$!
+
+# They call loops of matching.
+join-kernels: | kernels
+	$(BIN)/python -c 'import tests.join_kernels as j; j.warm_up()'
 
 $(CLASSES): $(READY) | kernels
 	$(BIN)/python -m tests.class_archive
@@ -41,7 +45,7 @@ browser:
 	@scripts/ensure-chromium
 
 PYTEST := $(BIN)/python -m pytest -p tests.forked_processes --processes $(WORKERS)
-PREPARE = $(MAKE) -j2 browser kernels $(CLASSES)
+PREPARE = $(MAKE) -j3 browser join-kernels $(CLASSES)
 
 # Kernels and classes are prepared, because otherwise each process of the tests would compile and load them itself.
 test: setup

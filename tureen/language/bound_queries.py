@@ -72,14 +72,17 @@ def bind_once(bind: Bind, text: str, lookup: Lookup, functions: FunctionLookup) 
     known = _bound.find((bind, text))
     if known is not None and known.is_current(lookup):
         return known.query
-    relations: dict[str, NamedRelation] = {}
+    relations: dict[str, NamedRelation | None] = {}
 
     def recording_lookup(name: str) -> NamedRelation:
+        # It stays None if there is no such relation; what the name means may change then.
+        relations[name] = None
         relation = relations[name] = lookup(name)
         return relation
 
     watched = _WatchedFunctions(functions)
     query = bind(text, recording_lookup, watched)
-    if not watched.were_used:
-        _bound.put((bind, text), _Bound(text, tuple(relations.items()), query))
+    if not watched.were_used and None not in relations.values():
+        known_relations = tuple((name, relation) for name, relation in relations.items() if relation is not None)
+        _bound.put((bind, text), _Bound(text, known_relations, query))
     return query
