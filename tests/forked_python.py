@@ -86,9 +86,7 @@ os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 def write_launcher() -> Path:
     """Write the program that Spark runs in place of Python."""
     path = Path(sys.prefix) / "spark-python"
-    text = _LAUNCHER.format(
-        python=sys.executable, variable=ADDRESS, modules=_FORKED, crash_directory=CRASH_DIRECTORY
-    )
+    text = _LAUNCHER.format(python=sys.executable, variable=ADDRESS, modules=_FORKED, crash_directory=CRASH_DIRECTORY)
     path.write_text(text)
     path.chmod(0o755)
     return path

@@ -45,9 +45,7 @@ def fork_server() -> None:
 def run_until_killed(call: Callable[..., None], *arguments: Any) -> None:
     """Call a function of a module in a new process, which must kill itself."""
     with NamedTemporaryFile() as errors:
-        process = FORKING.Process(
-            target=_call, args=(errors.name, Path(os.environ[CRASH_DIRECTORY]), call, arguments)
-        )
+        process = FORKING.Process(target=_call, args=(errors.name, Path(os.environ[CRASH_DIRECTORY]), call, arguments))
         process.start()
         process.join()
         assert process.exitcode == -9, f"the process was not killed: {Path(errors.name).read_text()}"
