@@ -36,14 +36,14 @@ def start(python: str, *arguments: str, **variables: str) -> subprocess.Popen[by
 
 
 def forks() -> set[int]:
-    """The processes that run the server's program: the servers and their forks."""
-    running = set()
+    """The server of these tests and its forks; sessions of other tests have forks of another server."""
+    address, running = os.environ[ADDRESS].encode(), set()
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             command = (directory / "cmdline").read_bytes()
         except OSError:
             continue
-        if b"tests.forked_python" in command:
+        if address in command:
             running.add(int(directory.name))
     return running
 
