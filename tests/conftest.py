@@ -82,6 +82,7 @@ Those that often wait for new processes are between those that compute, so that 
 
 
 _forked_python = ExitStack()
+"""Ends the server that forks Spark's Python processes."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -92,7 +93,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Load the compiled loops before processes are forked, which would each load them; and so for Spark's processes."""
+    """Load the compiled loops, and start the server that forks Spark's Python processes, before tests are forked."""
     option = session.config.option
     if getattr(option, "processes", 1) > 1 and not option.collectonly:
         session.config.add_cleanup(_forked_python.close)

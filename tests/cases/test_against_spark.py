@@ -6,7 +6,6 @@ Of the cases of joins, Spark runs only those that DuckDB cannot judge (`test_aga
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from tests.cases.runner import cases_of
 from tests.cases.spark_input import at_now, bound, now_of, views_of, windowless
 from tests.cases.spark_verdicts import Question, Verdicts, verdicts
 from tests.cases.tables import Table, differences, in_any_order, type_of
+from tests.examples import explores
 
 CLOSE = 1e-9
 """The tolerance of DOUBLE aggregates."""
@@ -34,7 +34,7 @@ CASES = cases_of(read_files())
 JUDGED = [
     (file, case)
     for file, case in CASES
-    if case.reason is None and (not file.joins or case.judge == "spark" or "TUREEN_EXPLORE" in os.environ)
+    if case.reason is None and (not file.joins or case.judge == "spark" or explores())
 ]
 RUNS = [(file, case) for file, case in JUDGED if isinstance(case.expected, Table)]
 FAILS = [
