@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from typing import Generic, TypeVar
-
-from cachetools import LRUCache
+from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -29,7 +28,10 @@ class BoundedCache(Generic[Key, Value]):
 
     def __init__(self, size: int, size_of: Callable[[Value], int] | None = None) -> None:
         """Start empty."""
-        self._values: LRUCache[Key, Value] = LRUCache(size, size_of)
+        self._most, self._size_of = size, size_of
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._sizes: dict[Key, int] = {}
+        self._size = 0
         self._computing: dict[Key, Future[Value]] = {}
         self._lock = threading.Lock()
 
@@ -37,15 +39,15 @@ class BoundedCache(Generic[Key, Value]):
     def size(self) -> int:
         """The size of all values together."""
         with self._lock:
-            return int(self._values.currsize)
+            return self._size
 
     def get(self, key: Key, compute: Callable[[], Value]) -> Value:
         """The value of a key, computed if it is missing; two threads may compute it at the same time."""
         with self._lock:
-            try:
-                return self._values[key]
-            except KeyError:
-                pass
+            known: Any = self._values.get(key, _MISSING)
+            if known is not _MISSING:
+                self._values.move_to_end(key)
+                return known  # type: ignore[no-any-return]
         value = compute()
         self.put(key, value)
         return value
@@ -53,10 +55,9 @@ class BoundedCache(Generic[Key, Value]):
     def get_once(self, key: Key, compute: Callable[[], Value]) -> Value:
         """As `get`, but of threads that miss it at the same time, one computes it; all get its value or error."""
         with self._lock:
-            try:
+            if key in self._values:
+                self._values.move_to_end(key)
                 return self._values[key]
-            except KeyError:
-                pass
             known = self._computing.get(key)
             future = known or self._computing.setdefault(key, Future())
         if known is not None:
@@ -76,15 +77,27 @@ class BoundedCache(Generic[Key, Value]):
     def find(self, key: Key) -> Value | None:
         """The value of a key, or None."""
         with self._lock:
-            return self._values.get(key)
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
 
     def put(self, key: Key, value: Value) -> None:
         """Add or replace a value; one that is larger than the cache is not kept."""
+        size = 1 if self._size_of is None else self._size_of(value)
         with self._lock:
-            try:
-                self._values[key] = value
-            except ValueError:
-                self._values.pop(key, None)
+            self._remove(key)
+            if size > self._most:
+                return
+            while self._size + size > self._most:
+                self._remove(next(iter(self._values)))
+            self._values[key], self._sizes[key] = value, size
+            self._size += size
+
+    def _remove(self, key: Key) -> None:
+        if key in self._values:
+            del self._values[key]
+            self._size -= self._sizes.pop(key)
 
     def keys(self) -> list[Key]:
         """The keys of all values."""
@@ -96,4 +109,7 @@ class BoundedCache(Generic[Key, Value]):
         with self._lock:
             for key in list(self._values):
                 if is_stale(key):
-                    del self._values[key]
+                    self._remove(key)
+
+
+_MISSING = object()
