@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from tureen.pot.streams import Stream
 from tureen.query import Query
@@ -19,14 +19,14 @@ def position_of(snapshot: Snapshot, query: Query, now: int) -> str:
 
 def bounds_of(spans: Sequence[Span]) -> Bounds:
     """The window of an answer: from the earliest begin to the latest end of its inputs."""
-    begins = [span.begin for span in spans]
-    return Bounds.of(_unless_open(min, begins), _unless_open(max, [end_of(span) for span in spans]))
-
-
-def _unless_open(choose: Callable[[Sequence[int]], int], times: Sequence[int | None]) -> int | None:
-    """The earliest or the latest time; None if there is none, or one of them is open."""
-    known = [time for time in times if time is not None]
-    return choose(known) if known and len(known) == len(times) else None
+    if not spans:
+        return Bounds.of(None, None)
+    begin, end = spans[0].begin, end_of(spans[0])
+    for span in spans[1:]:
+        # One that is open leaves the bound open.
+        begin = None if begin is None or span.begin is None else min(begin, span.begin)
+        end = None if end is None or (last := end_of(span)) is None else max(end, last)
+    return Bounds.of(begin, end)
 
 
 def is_complete(state: StreamState, span: Span, held: int, horizon: int | None) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import repeat
 from time import perf_counter_ns
 
 import pyarrow as pa
@@ -30,8 +29,8 @@ from tureen.results.joins.join_inputs import TableInput
 from tureen.results.joins.join_ready import ReadyInput, ReadyJoin, ReadySelection
 from tureen.results.joins.kept_rows import ClauseRows, KeptRows
 from tureen.results.joins.key_indexes import KeyIndexes
-from tureen.results.joins.remembered_joins import RememberedJoins
-from tureen.results.joins.remembered_part import TimeWindow
+from tureen.results.joins.remembered_joins import KeptJoinInvocation, RememberedJoins
+from tureen.results.joins.remembered_part import OPEN, TimeWindow
 from tureen.results.rows.grouped import Plans, grouped, rows_of_states
 from tureen.results.rows.grouping_set_rows import rows_of_sets
 from tureen.results.rows.kept import Structure, StructureCache
@@ -176,20 +175,27 @@ class Answers:
         def read() -> KeptRows:
             return self.join_answer(registered, snapshot, instant).kept_rows(ready, part, kept)
 
-        spans = [ready.inputs[number].input.window.span(instant) for number in part.inputs]
-        states = [snapshot.streams[stream] for stream in part.join.streams]
-        horizons = [self.horizon(state.stream) for state in states]
-        windows = [
-            TimeWindow(later(span.begin, horizon), span.end) for span, horizon in zip(spans, horizons, strict=True)
-        ]
-        rows = self.remembered_joins.table(registered.id, snapshot, ready, kept, windows, read if is_now else None)
+        clock, spans, states, windows, complete = self._clock(), [], [], [], True
+        for number, stream in zip(part.inputs, part.join.streams, strict=True):
+            state, span = snapshot.streams[stream], ready.inputs[number].input.window.span(instant)
+            horizon = state.stream.horizon(clock)
+            begin = later(span.begin, horizon)
+            states.append(state)
+            spans.append(span)
+            windows.append(OPEN if begin is None and span.end is None else TimeWindow(begin, span.end))
+            complete = complete and is_complete(state, span, 0, horizon)
+        rows = self.remembered_joins.table(
+            KeptJoinInvocation(
+                registered.id, ready, kept, snapshot, states, tuple(windows), self.indexes, read if is_now else None
+            )
+        )
         if rows is None:
             return None
-        self.limits.check_rows(len(rows))
+        self.limits.check_rows(rows.num_rows)
         self.watch.note_join(kept.join.id, None)
-        note = note_of(snapshot, (state.stream for state in states))
-        complete = note is None and all(map(is_complete, states, spans, repeat(0), horizons))
-        return Answer(ready.finish(rows), bounds_of(spans), snapshot.position, complete, note)
+        note = note_of(snapshot, (state.stream for state in states)) if snapshot.troubles else None
+        table = ready.finish.of_selected(rows)
+        return Answer(table, bounds_of(spans), snapshot.position, complete and note is None, note)
 
     def rows_before_finish(
         self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin, now: int

@@ -132,6 +132,17 @@ class Block:
             address = self._cache["numbers", name] = _numbers_at(self.column(name))
         return address
 
+    def plain(self, name: str) -> npt.NDArray[Any] | None:
+        """The values of a column of plain 32- or 64-bit numbers without NULLs, as integers; None of others.
+
+        Of floats, these are the bits.
+        """
+        key = "plain", name
+        if key not in self._cache:
+            self._cache[key] = _plain(self.column(name))
+        values: npt.NDArray[Any] | None = self._cache[key]
+        return values
+
     def distinct(self, name: str) -> pa.DictionaryArray:
         """The column as codes into its distinct values."""
         coded = self._cache.get(("distinct", name))
@@ -187,6 +198,17 @@ def _numbers_at(column: pa.Array) -> int:
     if not plain or column.null_count:
         return 0
     return int(column.buffers()[1].address + column.offset * column.type.bit_width // 8)
+
+
+def _plain(column: pa.Array) -> npt.NDArray[Any] | None:
+    if not pa.types.is_primitive(column.type) or column.null_count:
+        return None
+    width = column.type.bit_width
+    if width not in (32, 64):
+        return None
+    return np.frombuffer(
+        column.buffers()[1], np.int32 if width == 32 else np.int64, len(column), column.offset * width // 8
+    )
 
 
 def address_of(array: npt.NDArray[Any]) -> int:

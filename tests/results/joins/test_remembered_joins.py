@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tureen.pipeline import arrival
+from tureen.results.joins.few_new_tuples import FEW
 from tureen.results.joins.kept_rows import KeptRows
 from tureen.results.joins.remembered_joins import RememberedJoins
 from tureen.results.joins.remembered_part import MOST_PARTS, RememberedPart, TimeWindow, combined
@@ -109,7 +110,13 @@ def test_pushes_are_joined_once(pot: Pot, monkeypatch: pytest.MonkeyPatch) -> No
     pot.push("a", 1, pending=True)
     pot.push("b", 1, pending=True)
     pot.check()
-    assert joined[1:] == [known.ends]
+    assert len(joined) == 1
+    before = pot.remembered.find(kept)
+    assert before is not None
+    pot.push("a", FEW + 1, pending=True)
+    pot.push("b", 1, pending=True)
+    pot.check()
+    assert joined[1:] == [before.ends]
 
 
 def test_commits_merges_and_join_runs_leave_what_is_remembered(pot: Pot) -> None:

@@ -1,13 +1,14 @@
-"""The joined tuples of a few new tuples of one stream, found in the key index of the other in few calls.
+"""The joined tuples of a few new tuples, found in few calls.
 
 After each push of a few rows, a join spends more time in calls than with rows. This is the usual case: an inner join of
-two streams by equal keys, with new tuples that stand one after the other in memory.
+two streams by equal keys, with a few new tuples in the last segment of one stream or of both. These find their partners
+in the key index of the other stream, and in small segments by comparing all keys, which takes less time than building
+an index after each push. Partners are found in the windows of the query or not: rows are compared with these later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,17 +16,25 @@ import numpy as np
 from tureen.joining.join_input import Flags, Numbers
 from tureen.joining.key_columns import key_columns, key_equalities, other_field
 from tureen.keys import KeyColumns
+from tureen.matching import Selector
+from tureen.matching.evaluate import narrow
 from tureen.pot.kept_joins import Ids
-from tureen.results.joins.join_inputs import numbers_of
-from tureen.results.joins.kept_rows import KeptRows
+from tureen.results.joins.key_indexes import KeyIndexes
 from tureen.results.rows.placed_tuples import PlacedTuples
-from tureen.results.rows.selection import Selection
-from tureen.results.snapshot.segment import Hits, Segment
-from tureen.stems.key_index import HASHED, ProbeKeys, codes_of, valid_flags
+from tureen.results.snapshot.segment import Segment
+from tureen.results.snapshot.stream_state import StreamState
+from tureen.stems.index import Block
+from tureen.stems.key_index import EXACT, HASHED, ProbeKeys, codes_of, valid_flags
 from tureen.stream_join import StreamJoin
 
 FEW = 64
 """The maximum number of new tuples."""
+
+MOST_PAIRS = 4_096
+"""The maximum number of pairs of a new tuple and a partner."""
+
+SMALL_SEGMENT = 1 << 14
+"""A segment with at most this many pairs of a new tuple and a tuple of it is compared without an index."""
 
 
 class KeyPlan(NamedTuple):
@@ -37,11 +46,33 @@ class KeyPlan(NamedTuple):
     """Those of the other one, in the same order."""
 
 
-@lru_cache(maxsize=1024)
-def key_plan(join: StreamJoin, new: int) -> KeyPlan | None:
-    """How the tuples of a stream find partners; None unless a join of two streams consists of equalities of keys."""
+class FewTuples(NamedTuple):
+    """New tuples of a stream that satisfy the clause: one block, and their numbers in it, ascending."""
+
+    segment: Segment
+    block: Block
+    rows: Numbers
+
+
+class KeyJoin(NamedTuple):
+    """A join of two streams by equal keys: of each, how its tuples find partners, and the clause of a query."""
+
+    plans: tuple[KeyPlan, KeyPlan]
+    selectors: tuple[Selector, Selector]
+
+
+def key_join(join: StreamJoin, selectors: Sequence[Selector]) -> KeyJoin | None:
+    """Prepare a join for few new tuples; None unless it is one of two streams that consists of equalities of keys."""
     if len(join.streams) != 2:
         return None
+    plans = [_key_plan(join, new) for new in (0, 1)]
+    of_first, of_second = plans
+    if of_first is None or of_second is None:
+        return None
+    return KeyJoin((of_first, of_second), (selectors[0], selectors[1]))
+
+
+def _key_plan(join: StreamJoin, new: int) -> KeyPlan | None:
     equalities = key_equalities(join.factors, 1 - new)
     if not equalities or len(equalities) < len(join.factors) or any(each.domain in HASHED for each in equalities):
         return None
@@ -49,73 +80,140 @@ def key_plan(join: StreamJoin, new: int) -> KeyPlan | None:
     return KeyPlan(names, key_columns(equalities, 1 - new))
 
 
-def few_joined(rows: KeptRows, since: Ids) -> list[PlacedTuples] | None:
+def few_joined(
+    join: KeyJoin, states: Sequence[StreamState], since: Ids, indexes: KeyIndexes
+) -> list[Sequence[PlacedTuples]] | None:
     """The tuples of each stream in the joined rows that contain a tuple from some id of its stream on.
 
-    Only tuples that satisfy the clauses within the windows; an empty list if no rows are joined. None if that is not
-    the usual case.
+    All tuples satisfy the clauses. There is an entry for each stream with new tuples that have partners. None if there
+    are many of them, or the new tuples are not in the last segment.
     """
-    changed = [stream for stream, end in enumerate(rows.ends) if end > since[stream]]
-    plan = key_plan(rows.join, changed[0]) if len(changed) == 1 else None
-    if plan is None:
-        return None
-    new, other = rows.selections[changed[0]], rows.selections[1 - changed[0]]
-    hits = _new_hits(new, since[changed[0]])
-    if hits is None:
-        return None
-    of_new, of_other = _partners(rows, plan, hits, other) if len(hits.rows) else (_NONE, _NONE)
-    if not len(of_new):
-        return []
-    rows.limits.check_rows(len(of_new))
-    placed = [
-        PlacedTuples(new.state.stream.schema, [hits.segment], of_new),
-        PlacedTuples.among(other.state.stream.schema, other.state.segments, of_other),
-    ]
-    return placed if changed[0] == 0 else placed[::-1]
+    parts: list[Sequence[PlacedTuples]] = []
+    for new, state in enumerate(states):
+        if state.stream.next_id == since[new]:
+            continue
+        tuples = _new_tuples(state, join.selectors[new], since[new])
+        if tuples is None:
+            return None
+        if not len(tuples.rows):
+            continue
+        other = states[1 - new]
+        # Pairs of two new tuples are those of the first stream.
+        end_id = None if new == 0 or other.stream.next_id == since[0] else since[0]
+        pairs = _pairs(join.plans[new], tuples, other, join.selectors[1 - new], end_id, indexes)
+        if pairs is None:
+            return None
+        of_new, of_other = pairs
+        if len(of_new):
+            placed = PlacedTuples(state.stream.schema, [tuples.segment], of_new)
+            parts.append((placed, of_other) if new == 0 else (of_other, placed))
+    return parts
 
 
-def _new_hits(selection: Selection, first_id: int) -> Hits | None:
+def _new_tuples(state: StreamState, selector: Selector, first_id: int) -> FewTuples | None:
     """The tuples of a stream from an id on, if they are few in one block of the last segment."""
-    segment, (first, last) = selection.state.segments[-1], selection.ranges[-1]
-    if segment.first_id > first_id or last - first > segment.rows:
+    segment, end = state.segments[-1], state.stream.next_id
+    if segment.first_id > first_id or end - first_id > FEW:
         return None
     run = segment.run()
-    if len(run.blocks) > 1 or not run.in_order:
+    if len(run.blocks) > 1:
         return None
-    first = max(first, first_id - segment.first_id)
-    if last - first > FEW:
-        return None
-    return segment.hits(selection.query_input, selection.selector, first, max(first, last))
+    block, rows = run.blocks[0], segment.positions_between(first_id, end)
+    return FewTuples(segment, block, narrow(selector.clause, block, rows) if selector.clause else rows)
 
 
-def _partners(rows: KeptRows, plan: KeyPlan, hits: Hits, other: Selection) -> tuple[Numbers, Numbers]:
-    """The pairs of new tuples, by their positions in their segment, and of tuples by their positions in a stream."""
-    block, positions = hits.run.blocks[0], hits.rows.astype(np.int64)
-    begin, end = int(positions[0]), int(positions[-1]) + 1
-    probing = [block.column(name).slice(begin, end - begin) for name in plan.names]
-    codes = [codes_of(column, domain) for column, (_, domain) in zip(probing, plan.columns, strict=True)]
-    satisfies = np.zeros(end - begin, np.bool_)
-    satisfies[positions - begin] = True
-    probes = ProbeKeys.of(np.array(codes), np.logical_and.reduce([satisfies, *map(valid_flags, probing)]))
+def _pairs(
+    plan: KeyPlan, new: FewTuples, other: StreamState, selector: Selector, end_id: int | None, indexes: KeyIndexes
+) -> tuple[Numbers, PlacedTuples] | None:
+    """The pairs of new tuples and of tuples of the other stream; None if there are many.
+
+    With `end_id`, only those of tuples before that id.
+    """
+    keys, rows = _keys(plan, new)
+    probes: ProbeKeys | None = None
+    of_new, of_other, segments = [], [], []
     before = 0
-    of_new, of_other = [], []
-    for segment, (first, last) in zip(other.state.segments, other.ranges, strict=True):
-        if last > first and len(probes.numbers):
-            numbers, at = rows.indexes.of_segment(segment, plan.columns).find(probes)
-            if len(at):
-                inside = _inside(other, segment, first, last, at)
-                of_new.append(numbers[inside] + begin)
-                of_other.append(at[inside] + before)
-        before += segment.rows
-    return _concatenated(of_new), _concatenated(of_other)
+    for segment in other.segments:
+        if end_id is not None and segment.first_id >= end_id:
+            break
+        if segment.rows * len(rows) <= SMALL_SEGMENT:
+            numbers, positions = _equal_keys(segment, plan.columns, keys)
+        else:
+            probes = probes or ProbeKeys.of(np.array(keys, np.int64), np.ones(len(rows), np.bool_))
+            numbers, positions = indexes.of_segment(segment, plan.columns).find(probes)
+        if len(numbers) > MOST_PAIRS:
+            return None
+        if len(numbers) and end_id is not None:
+            is_before = segment.ids_at(positions) < end_id
+            numbers, positions = numbers[is_before], positions[is_before]
+        if len(numbers) and selector.clause:
+            satisfies = _satisfy(selector, segment, positions)
+            numbers, positions = numbers[satisfies], positions[satisfies]
+        if len(numbers):
+            of_new.append(rows[numbers])
+            of_other.append(positions + before)
+            segments.append(segment)
+            before += segment.rows
+    return _concatenated(of_new), PlacedTuples(other.stream.schema, segments, _concatenated(of_other))
 
 
-def _inside(selection: Selection, segment: Segment, first: int, last: int, positions: Numbers) -> Flags:
-    """Which of a segment's tuples satisfy the clause of a selection in an interval."""
-    if not selection.selector.clause:
-        inside: Flags = (positions >= first) & (positions < last)
-        return inside
-    return numbers_of(selection.hits(segment, first, last), positions)[1]
+def _keys(plan: KeyPlan, new: FewTuples) -> tuple[list[Numbers], Numbers]:
+    """The keys of new tuples without a NULL, for each column, and the numbers of these tuples in their block."""
+    block, rows = new.block, new.rows
+    for name in plan.names:
+        column = block.column(name)
+        if column.null_count:
+            rows = rows[valid_flags(column)[rows]]
+    keys = []
+    for name, (_, domain) in zip(plan.names, plan.columns, strict=True):
+        plain = block.plain(name) if domain == EXACT else None
+        if plain is not None:
+            keys.append(plain.take(rows))
+        elif len(rows):
+            # The block may have many more rows.
+            begin, end = int(rows[0]), int(rows[-1]) + 1
+            keys.append(codes_of(block.column(name).slice(begin, end - begin), domain)[rows - begin])
+        else:
+            keys.append(_NONE)
+    return keys, rows
+
+
+def _equal_keys(segment: Segment, columns: KeyColumns, keys: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
+    """The pairs of the number of a key and the position of a tuple of a segment that has it, in the order of keys."""
+    numbers, positions = [], []
+    run = segment.run()
+    for block, start in zip(run.blocks, run.starts, strict=False):
+        equal: Flags | None = None
+        for (name, domain), of_column in zip(columns, keys, strict=True):
+            same = _codes(block, name, domain) == of_column[:, None]
+            if block.plain(name) is None and (column := block.column(name)).null_count:
+                same &= valid_flags(column)
+            equal = same if equal is None else equal & same
+        assert equal is not None
+        of_block, at = equal.nonzero()
+        numbers.append(of_block)
+        positions.append(at + start if start else at)
+    return _concatenated(numbers), _concatenated(positions)
+
+
+def _codes(block: Block, name: str, domain: str) -> Numbers:
+    """The keys of a column; undefined for NULL."""
+    if domain != EXACT:
+        return codes_of(block.column(name), domain)
+    plain = block.plain(name)
+    return block.keys(name) if plain is None else plain
+
+
+def _satisfy(selector: Selector, segment: Segment, positions: Numbers) -> Flags:
+    """Which tuples of a segment satisfy a clause."""
+    satisfies = np.zeros(len(positions), np.bool_)
+    run = segment.run()
+    for block, start, end in zip(run.blocks, run.starts, run.starts[1:], strict=False):
+        in_block = np.flatnonzero((positions >= start) & (positions < end))
+        if len(in_block):
+            rows = positions[in_block] - start
+            satisfies[in_block] = np.isin(rows, narrow(selector.clause, block, np.unique(rows)))
+    return satisfies
 
 
 def _concatenated(parts: Sequence[Numbers]) -> Numbers:

@@ -25,6 +25,8 @@ from tureen.query import (
     block_column,
 )
 from tureen.results.joins.constant_tables import constant_table
+from tureen.results.joins.few_new_tuples import KeyJoin, key_join
+from tureen.results.joins.remembered_part import order_of_from
 from tureen.results.rows.finish import Finish
 from tureen.results.rows.grouped import Plans
 from tureen.results.rows.ready import Ready
@@ -102,6 +104,33 @@ class ReadyJoin:
             return False
         is_flat = all(entry.leaf == number for number, entry in enumerate(self.inputs))
         return is_flat and not any(entry.input.window.span(0).counts_rows for entry in self.inputs)
+
+    @cached_property
+    def key_join(self) -> KeyJoin | None:
+        """Its stream join, prepared for few new tuples; None unless it is one of two streams by equal keys."""
+        part = self.stream_join
+        if part is None:
+            return None
+        selectors = [self.inputs[number].selector for number in part.inputs]
+        return key_join(part.join, [selector for selector in selectors if selector is not None])
+
+    @cached_property
+    def stream_order(self) -> list[int]:
+        """The streams of its stream join in the order of FROM."""
+        assert self.stream_join is not None
+        return order_of_from(self.stream_join.inputs)
+
+    @cached_property
+    def remembered_columns(self) -> list[tuple[int, str]]:
+        """The columns of its remembered rows, by stream: those of the answer, or those that it is computed from."""
+        assert self.stream_join is not None
+        fields = map(parse_field, self.finish.columns if self.finish.selects_columns else self.fields.names)
+        return [(self.stream_join.inputs.index(field.input), field.column) for field in fields]
+
+    @property
+    def remembered_schema(self) -> pa.Schema:
+        """The names and types of these columns."""
+        return self.finish.fields if self.finish.selects_columns else self.fields
 
     @cached_property
     def uses_kept_partials(self) -> bool:

@@ -9,7 +9,8 @@ ids as they are; of rows whose tuples were dropped, none remains.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from operator import gt
+from typing import NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -21,9 +22,10 @@ from tureen.pot.kept_joins import Ids, KeptJoin
 from tureen.results.joins.few_new_tuples import few_joined
 from tureen.results.joins.join_ready import ReadyJoin
 from tureen.results.joins.kept_rows import KeptRows
-from tureen.results.joins.remembered_part import RememberedPart, TimeWindow, combined
+from tureen.results.joins.key_indexes import KeyIndexes
+from tureen.results.joins.remembered_part import OPEN, RememberedPart, TimeWindow, combined
 from tureen.results.rows.gather import no_rows
-from tureen.results.rows.placed_tuples import find_tuples, placed_by_id
+from tureen.results.rows.placed_tuples import PlacedTuples, find_tuples, placed_by_id
 from tureen.results.rows.selection import Selection
 from tureen.results.snapshot.stream_state import JoinState, Snapshot, StreamState
 from tureen.stems.join_run import JoinedTuples
@@ -42,8 +44,23 @@ Keys = tuple[tuple[tuple[int, ...], ...], ...]
 """For each stream, the keys of the segments that are in runs."""
 
 
-@dataclass(frozen=True, eq=False)
-class RememberedJoin:
+class KeptJoinInvocation(NamedTuple):
+    """An invocation of a query over a kept join."""
+
+    query: str
+    ready: ReadyJoin
+    kept: JoinState
+    snapshot: Snapshot
+    states: Sequence[StreamState]
+    """The streams of the join."""
+    windows: tuple[TimeWindow, ...]
+    """The window of each of them."""
+    indexes: KeyIndexes
+    read: Callable[[], KeptRows] | None
+    """Gives the kept rows in these windows; None if nothing is to be remembered."""
+
+
+class RememberedJoin(NamedTuple):
     """The joined rows of a query whose tuples come before some ids, as far as they are in some windows."""
 
     ends: Ids
@@ -53,26 +70,27 @@ class RememberedJoin:
     keys: Keys
     """The segments in which the tuples were last found."""
     parts: tuple[RememberedPart, ...] = ()
+    rows: int = 0
+    """The number of rows."""
+    nbytes: int = ENTRY_BYTES
+    """Its size in memory."""
     refused: KeptJoin | None = None
     """The kept join with more rows than can be remembered; None if they are remembered."""
-    refused_rows: int = 0
-    """The number of its rows."""
-    checked: list[ref[Snapshot]] = field(default_factory=list)
+    snapshot: ref[Snapshot] | None = None
     """The snapshot whose tuples these are."""
 
-    @property
-    def nbytes(self) -> int:
-        """Its size in memory."""
-        return ENTRY_BYTES + sum(part.nbytes for part in self.parts)
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return sum(len(part) for part in self.parts)
-
-    def covers(self, windows: Sequence[TimeWindow]) -> bool:
+    def covers(self, windows: tuple[TimeWindow, ...]) -> bool:
         """Whether all joined rows in some windows are remembered."""
-        return all(known.contains(window) for known, window in zip(self.windows, windows, strict=True))
+        return self.windows == windows or all(map(TimeWindow.contains, self.windows, windows))
+
+    def with_parts(self, parts: tuple[RememberedPart, ...]) -> RememberedJoin:
+        """With other rows."""
+        nbytes = ENTRY_BYTES + sum(part.nbytes for part in parts)
+        return self._replace(parts=parts, rows=sum(map(len, parts)), nbytes=nbytes)
+
+    def refuse(self, kept: KeptJoin, rows: int) -> RememberedJoin:
+        """Without rows, of which there are too many."""
+        return RememberedJoin(self.ends, self.windows, self.keys, rows=rows, refused=kept)
 
 
 class RememberedJoins:
@@ -92,62 +110,51 @@ class RememberedJoins:
         """What is remembered of a query."""
         return self._joins.find(query)
 
-    def table(
-        self,
-        query: str,
-        snapshot: Snapshot,
-        ready: ReadyJoin,
-        kept: JoinState,
-        windows: Sequence[TimeWindow],
-        read: Callable[[], KeptRows] | None,
-    ) -> pa.Table | None:
-        """The joined rows of a query in windows, in order; None if they have to be computed otherwise.
-
-        `read` gives the kept rows in these windows, from which more is remembered; None if nothing is to be.
-        """
-        known = self._joins.find(query)
-        if known is None or not known.checked or known.checked[0]() is not snapshot or not known.covers(windows):
+    def table(self, invocation: KeptJoinInvocation) -> pa.Table | None:
+        """The joined rows of a query in its windows, in order; None if they have to be computed otherwise."""
+        windows, ready = invocation.windows, invocation.ready
+        known = self._joins.find(invocation.query)
+        is_current = known is not None and known.snapshot is not None and known.snapshot() is invocation.snapshot
+        if known is None or not is_current or not known.covers(windows):
             try:
-                known = self._current(query, known, snapshot, ready, kept, windows, read)
+                known = self._current(known, invocation)
             except (QueryFailed, DamagedFile):
                 # Clauses were evaluated for tuples outside the windows, or a file is damaged.
                 return None
         if known is None or known.refused is not None:
             return None
         if not known.parts:
-            return no_rows(ready.fields)
-        table = pa.Table.from_batches([part.in_windows(windows) for part in known.parts])
+            return no_rows(ready.remembered_schema)
+        if windows.count(OPEN) == len(windows):
+            table = pa.Table.from_batches([part.columns for part in known.parts])
+        else:
+            table = pa.Table.from_batches([part.in_windows(windows) for part in known.parts])
         # What DuckDB computes from is one array for each column.
-        return table if ready.finish.sql is None and not ready.query.overs else table.combine_chunks()
+        return table if ready.finish.selects_columns else table.combine_chunks()
 
-    def _current(
-        self,
-        query: str,
-        known: RememberedJoin | None,
-        snapshot: Snapshot,
-        ready: ReadyJoin,
-        kept: JoinState,
-        windows: Sequence[TimeWindow],
-        read: Callable[[], KeptRows] | None,
-    ) -> RememberedJoin | None:
+    def _current(self, known: RememberedJoin | None, invocation: KeptJoinInvocation) -> RememberedJoin | None:
         """The joined rows of a query in a snapshot, remembered again if they are not those of another one."""
+        query, ready, kept, snapshot, states, windows, _, read = invocation
         part = ready.stream_join
         assert part is not None
-        states = [snapshot.streams[stream] for stream in part.join.streams]
-        if not is_within(part.reach, kept.join.reach) or not all(_is_complete(state) for state in states):
+        if not is_within(part.reach, kept.join.reach):
             return None
-        keys = tuple(state.committed_keys for state in states)
+        for state in states:
+            if state.reserved or state.pending.damaged:
+                # Tuples before the stream's next id may be read later.
+                return None
         if known is not None and known.refused is not None:
             if read is None or known.refused == kept.join:
                 return None
-            if 2 * read().selected_rows() > known.refused_rows:
-                self._joins.put(query, replace(known, refused=kept.join))
+            if 2 * read().selected_rows() > known.rows:
+                self._joins.put(query, known._replace(refused=kept.join))
                 return None
             known = None
+        ends = tuple([state.stream.next_id for state in states])
+        keys = tuple([state.committed_keys for state in states])
         if known is not None and known.keys != keys:
-            known = replace(known, parts=_existing(known.parts, states), keys=keys, checked=[])
-        ends = tuple(state.stream.next_id for state in states)
-        if known is not None and any(joined > end for joined, end in zip(known.ends, ends, strict=True)):
+            known = known.with_parts(_existing(known.parts, states))._replace(keys=keys)
+        if known is not None and known.ends != ends and any(map(gt, known.ends, ends)):
             # Another thread has seen later tuples.
             return None
         if known is not None and not known.covers(windows):
@@ -155,38 +162,46 @@ class RememberedJoins:
         if known is None or known.ends != ends:
             if read is None:
                 return None
-            known = self._read_on(known, keys, ready, kept, read())
-        known.checked[:] = [ref(snapshot)]
+            known = self._first(invocation, keys, read()) if known is None else self._later(known, invocation, ends)
+        known = known._replace(snapshot=ref(snapshot))
         self._joins.put(query, known)
         return known
 
-    def _read_on(
-        self, known: RememberedJoin | None, keys: Keys, ready: ReadyJoin, kept: JoinState, rows: KeptRows
+    def _first(self, invocation: KeptJoinInvocation, keys: Keys, rows: KeptRows) -> RememberedJoin:
+        """All joined rows of a query."""
+        windows, kept = tuple(map(_read_times, rows.selections)), invocation.kept
+        known = RememberedJoin(rows.ends, windows, keys)
+        if (selected := rows.selected_rows()) > self._most_rows:
+            return known.refuse(kept.join, selected)
+        new = [rows.existing(number)[1] for number in range(len(rows.runs))]
+        return self._with(known, _placed(rows, [*new, *rows.joined_since(kept.join.progress)]), invocation)
+
+    def _later(self, known: RememberedJoin, invocation: KeptJoinInvocation, ends: Ids) -> RememberedJoin:
+        """What was remembered with the joined rows of new tuples."""
+        join = invocation.ready.key_join
+        few = None if join is None else few_joined(join, invocation.states, known.ends, invocation.indexes)
+        if few is not None:
+            # All their partners were found, in windows or not.
+            return self._with(known._replace(ends=ends), few, invocation)
+        assert invocation.read is not None
+        rows = invocation.read()
+        windows = tuple(map(TimeWindow.common, known.windows, map(_read_times, rows.selections)))
+        new = _placed(rows, rows.joined_since(known.ends))
+        return self._with(known._replace(ends=ends, windows=windows), new, invocation)
+
+    def _with(
+        self, known: RememberedJoin, new: Sequence[Sequence[PlacedTuples]], invocation: KeptJoinInvocation
     ) -> RememberedJoin:
-        """What was remembered with the joined rows of new tuples; all of them, if nothing was."""
-        windows = tuple(_read_times(selection) for selection in rows.selections)
-        if known is None:
-            if (selected := rows.selected_rows()) > self._most_rows:
-                return RememberedJoin(rows.ends, windows, keys, refused=kept.join, refused_rows=selected)
-            new = [rows.existing(number)[1] for number in range(len(rows.runs))]
-            parts = _parts(rows, [*new, *rows.joined_since(kept.join.progress)], ready.fields)
-        else:
-            windows = tuple(each.common(other) for each, other in zip(known.windows, windows, strict=True))
-            few = few_joined(rows, known.ends)
-            if few is None:
-                parts = _parts(rows, rows.joined_since(known.ends), ready.fields)
-            else:
-                parts = [RememberedPart.of(few, rows.numbers, ready.fields)] if few else []
-            parts = [*known.parts, *parts]
-        result = RememberedJoin(rows.ends, windows, keys, combined(parts, rows.numbers))
-        if result.rows > self._most_rows or result.nbytes > self._max_bytes // 4:
-            return RememberedJoin(rows.ends, windows, keys, refused=kept.join, refused_rows=result.rows)
-        return result
-
-
-def _is_complete(state: StreamState) -> bool:
-    """Whether all tuples before the stream's next id are known: rows with reserved ids may be read later."""
-    return not state.reserved and not state.pending.damaged
+        """A remembered join with more rows, as the tuples of each stream; refused if these are too many."""
+        parts, rows, nbytes, ready = known.parts, known.rows, known.nbytes, invocation.ready
+        for placed in new:
+            part = RememberedPart.of(placed, ready.stream_order, ready.remembered_columns, ready.remembered_schema)
+            parts = combined((*parts, part), ready.stream_order)
+            rows += len(part.times[0])
+            nbytes += part.nbytes
+        if rows > self._most_rows or nbytes > self._max_bytes // 4:
+            return known.refuse(invocation.kept.join, rows)
+        return known._replace(parts=parts, rows=rows, nbytes=nbytes)
 
 
 def _read_times(selection: Selection) -> TimeWindow:
@@ -197,16 +212,17 @@ def _read_times(selection: Selection) -> TimeWindow:
     return TimeWindow(None if begins else selection.begin, None if ends else selection.end)
 
 
-def _parts(rows: KeptRows, tuples: Sequence[JoinedTuples], fields: pa.Schema) -> list[RememberedPart]:
-    """Joined tuples as one part, if there are any."""
+def _placed(rows: KeptRows, tuples: Sequence[JoinedTuples]) -> list[list[PlacedTuples]]:
+    """Joined tuples as the tuples of each stream, if there are any."""
     if not any(map(len, tuples)):
         return []
     of_streams = [np.concatenate(ids) for ids in zip(*(part.ids for part in tuples), strict=True)]
-    placed = [
-        placed_by_id(selection.state.stream.schema, selection.state.segments, ids)
-        for selection, ids in zip(rows.selections, of_streams, strict=True)
+    return [
+        [
+            placed_by_id(selection.state.stream.schema, selection.state.segments, ids)
+            for selection, ids in zip(rows.selections, of_streams, strict=True)
+        ]
     ]
-    return [RememberedPart.of(placed, rows.numbers, fields)]
 
 
 def _existing(parts: Sequence[RememberedPart], states: Sequence[StreamState]) -> tuple[RememberedPart, ...]:

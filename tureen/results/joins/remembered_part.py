@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.join import parse_field
 from tureen.joining.join_input import Flags, Numbers
 from tureen.results.rows.placed_tuples import PlacedTuples
 from tureen.stems.join_run import JoinedTuples, concatenated
@@ -53,10 +52,8 @@ class TimeWindow(NamedTuple):
         return TimeWindow(max(begins, default=None), min(ends, default=None))
 
 
-@lru_cache(maxsize=1024)
-def _columns_of(fields: pa.Schema) -> list[tuple[int, str]]:
-    """The input and the column of each field of joined rows."""
-    return [(field.input, field.column) for field in map(parse_field, fields.names)]
+OPEN = TimeWindow(None, None)
+"""The window that contains all times."""
 
 
 def order_of_from(numbers: Sequence[int]) -> list[int]:
@@ -78,17 +75,25 @@ class RememberedPart:
     columns: pa.RecordBatch
 
     @classmethod
-    def of(cls, placed: Sequence[PlacedTuples], numbers: Sequence[int], fields: pa.Schema) -> RememberedPart:
-        """Rows of which the tuples of each stream are given; `numbers` has the inputs of the query that these are."""
+    def of(
+        cls,
+        placed: Sequence[PlacedTuples],
+        order: Sequence[int],
+        columns: Sequence[tuple[int, str]],
+        schema: pa.Schema,
+    ) -> RememberedPart:
+        """Rows of which the tuples of each stream are given; `order` has the streams in the order of FROM.
+
+        The rows have the named columns of streams, with the names and types of a schema.
+        """
         times = [tuples.times for tuples in placed]
-        tuples = JoinedTuples([of_stream.ids for of_stream in placed], np.minimum.reduce(times))
-        rows = tuples.order_of(order_of_from(numbers)) if len(tuples) > 1 else None
+        tuples = JoinedTuples([of_stream.ids for of_stream in placed], reduce(np.minimum, times))
+        rows = tuples.order_of(order) if len(tuples.times) > 1 else None
         if rows is not None:
             times = [of_stream[rows] for of_stream in times]
             tuples, placed = tuples.take(rows), [of_stream.at(rows) for of_stream in placed]
-        of_input = dict(zip(numbers, placed, strict=True))
-        columns = [of_input[number].column(name) for number, name in _columns_of(fields)]
-        return cls(tuples, times, pa.RecordBatch.from_arrays(columns, schema=fields))
+        arrays = [placed[stream].column(name) for stream, name in columns]
+        return cls(tuples, times, pa.RecordBatch.from_arrays(arrays, schema=schema))
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -97,7 +102,7 @@ class RememberedPart:
     @cached_property
     def nbytes(self) -> int:
         """Its size in memory."""
-        return sum(of_row.nbytes for of_row in (*self.tuples.ids, *self.times, self.tuples.times, self.columns))
+        return 8 * len(self) * (2 * len(self.times) + 1) + int(self.columns.get_total_buffer_size())
 
     @cached_property
     def bounds(self) -> list[tuple[int, int]]:
@@ -131,33 +136,34 @@ class RememberedPart:
 
     def is_after(self, other: RememberedPart, order: Sequence[int]) -> bool:
         """Whether all rows come after those of another part, where tuples with equal times have an order of streams."""
-        return self._place(0, order) > other._place(-1, order)
+        first, last = self.tuples.times[0], other.tuples.times[-1]
+        if first != last:
+            return bool(first > last)
+        ids, others = self.tuples.ids, other.tuples.ids
+        return [ids[stream][0] for stream in order] > [others[stream][-1] for stream in order]
 
-    def _place(self, row: int, order: Sequence[int]) -> tuple[int, ...]:
-        tuples = self.tuples
-        return (int(tuples.times[row]), *(int(tuples.ids[stream][row]) for stream in order))
 
-
-def combined(parts: Sequence[RememberedPart], numbers: Sequence[int]) -> tuple[RememberedPart, ...]:
+def combined(parts: Sequence[RememberedPart], order: Sequence[int]) -> tuple[RememberedPart, ...]:
     """Parts in the order of their rows: the last ones are combined if they are many, or out of order.
 
-    Each row is copied a few times at most while more come. `numbers` has the input of the query of each stream.
+    All but the last are in order. Each row is copied a few times at most while more come. `order` has the streams in
+    the order of FROM.
     """
-    order = order_of_from(numbers)
     if len(parts) < 2 or (len(parts) <= MOST_PARTS and parts[-1].is_after(parts[-2], order)):
         return tuple(parts)
-    *before, last = parts
-    while before:
-        size, is_after = len(before[-1]), last.is_after(before[-1], order)
-        if is_after and size > 2 * len(last):
-            break
-        last = _joined(before.pop(), last, order)
-    return (*before, last)
+    first, size = len(parts) - 1, len(parts[-1])
+    while first and (len(parts[first - 1]) <= 2 * size or not parts[-1].is_after(parts[first - 1], order)):
+        first -= 1
+        size += len(parts[first])
+    return (*parts[:first], _concatenated(parts[first:], order))
 
 
-def _joined(first: RememberedPart, second: RememberedPart, order: Sequence[int]) -> RememberedPart:
-    tuples = concatenated(len(first.times), [first.tuples, second.tuples])
-    times = [np.concatenate(of_stream) for of_stream in zip(first.times, second.times, strict=True)]
-    part = RememberedPart(tuples, times, pa.concat_batches([first.columns, second.columns]))
-    rows = None if second.is_after(first, order) else tuples.order_of(order)
+def _concatenated(parts: Sequence[RememberedPart], order: Sequence[int]) -> RememberedPart:
+    """The rows of parts of which all but the last are in order."""
+    if len(parts) == 1:
+        return parts[0]
+    tuples = concatenated(len(order), [part.tuples for part in parts])
+    times = [np.concatenate(of_stream) for of_stream in zip(*(part.times for part in parts), strict=True)]
+    part = RememberedPart(tuples, times, pa.concat_batches([part.columns for part in parts]))
+    rows = None if parts[-1].is_after(parts[-2], order) else tuples.order_of(order)
     return part if rows is None else part.take(rows)

@@ -21,7 +21,8 @@ class Finish:
         """Generate its SQL, if it needs DuckDB."""
         self._query = query
         metadata = None if query.template is None else {METADATA_KEY: encode_template(query.template)}
-        self._fields = pa.schema([(output.name, output.value.type.arrow) for output in query.outputs], metadata)
+        self.fields = pa.schema([(output.name, output.value.type.arrow) for output in query.outputs], metadata)
+        """The schema of answers."""
         plain_columns = all(output.value.column is not None for output in query.outputs)
         self._own_names = all(output.name == output.value.column for output in query.outputs)
         having = None if query.grouping is None else query.grouping.having
@@ -30,6 +31,13 @@ class Finish:
         # LIMIT and OFFSET alone are slices.
         needs_sql = not plain_columns or self._after is not None or bool(query.order) or query.distinct
         self.sql = self._write() if needs_sql else None
+        self.selects_columns = self.sql is None and not query.overs
+        """Whether it selects columns and a slice, and computes nothing."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of rows that answers consist of, if it only selects columns."""
+        return [output.value.column for output in self._query.outputs if output.value.column is not None]
 
     def __call__(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
         """The table of the answer, from rows in the order of an answer without ORDER BY."""
@@ -39,19 +47,23 @@ class Finish:
         if self.sql is None:
             if not rows.num_rows:
                 return self._nothing
-            limit = rows.num_rows if query.limit is None else query.limit
-            if query.offset or limit < rows.num_rows:
-                rows = rows.slice(query.offset, limit)
+            rows = self._sliced(rows)
             is_finished = self._own_names and query.template is None
-            if is_finished and isinstance(rows, pa.Table) and rows.schema.equals(self._fields):
+            if is_finished and isinstance(rows, pa.Table) and rows.schema.equals(self.fields):
                 return rows
             columns = [rows.column(output.value.column) for output in query.outputs]
-            return pa.Table.from_arrays(columns, schema=self._fields)
+            return pa.Table.from_arrays(columns, schema=self.fields)
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])
         result = run(self.sql, {"rows": numbered(rows)}, "an expression")
-        columns = [arrow_column(result.column(index), field.type) for index, field in enumerate(self._fields)]
-        return pa.Table.from_arrays(columns, schema=self._fields)
+        columns = [arrow_column(result.column(index), field.type) for index, field in enumerate(self.fields)]
+        return pa.Table.from_arrays(columns, schema=self.fields)
+
+    def of_selected(self, rows: pa.Table) -> pa.Table:
+        """The table of the answer, from rows of which the columns were selected already if it only selects columns."""
+        if not self.selects_columns:
+            return self(rows)
+        return self._sliced(rows) if rows.num_rows else self._nothing
 
     def each(self, rows: pa.Table) -> pa.Table:
         """The outputs of rows that joined an answer, which do not depend on each other; evaluates nothing for none."""
@@ -59,7 +71,12 @@ class Finish:
 
     @cached_property
     def _nothing(self) -> pa.Table:
-        return self._fields.empty_table()
+        return self.fields.empty_table()
+
+    def _sliced(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+        query = self._query
+        limit = rows.num_rows if query.limit is None else query.limit
+        return rows.slice(query.offset, limit) if query.offset or limit < rows.num_rows else rows
 
     def _with_overs(self, rows: pa.Table) -> pa.Table:
         if self._before is not None:

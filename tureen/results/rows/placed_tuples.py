@@ -17,7 +17,6 @@ from tureen.results.rows.gather import StreamMatches, concatenated_column, numbe
 from tureen.results.rows.gather_kernels import locate, pick
 from tureen.results.snapshot.segment import Hits, Segment
 from tureen.schema import Schema
-from tureen.stems.index import numbers_of
 from tureen.stems.run import Addresses
 
 
@@ -57,13 +56,13 @@ class PlacedTuples:
 
     def column(self, name: str) -> pa.Array:
         """A column of the tuples."""
-        kind = self._schema.stored.field(name).type
-        if not len(self):
+        kind, count = self._schema.stored.field(name).type, len(self._positions)
+        if not count:
             return pa.nulls(0, kind)
         numbers = self._numbers(name)
         if numbers is None:
             return self._values(name)
-        return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
+        return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(numbers)])
 
     def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
         """Columns of some tuples; a row of -1 has NULLs."""
@@ -118,13 +117,11 @@ class PlacedTuples:
 
     def _numbers(self, name: str) -> npt.NDArray[Any] | None:
         """The values of a column of plain numbers without NULLs; None for others."""
-        runs = [segment.run() for segment in self._segments]
-        if len(runs) == 1 and len(runs[0].blocks) == 1:
+        if len(self._segments) == 1 and len(blocks := self._segments[0].run().blocks) == 1:
             # Few rows are mostly of one block, from which numpy takes them in fewer calls.
-            (block,) = runs[0].blocks
-            column = block.column(name)
-            kind = number_type(column.type) if block.numbers_at(name) else None
-            return None if kind is None else numbers_of(column, kind).take(self._positions)
+            plain = blocks[0].plain(name)
+            return None if plain is None else plain.take(self._positions)
+        runs = [segment.run() for segment in self._segments]
         addresses = [run.numbers_at(name, mapped) for run, mapped in zip(runs, self._mapped, strict=True)]
         known = [address for address in addresses if address is not None]
         if len(known) < len(addresses):

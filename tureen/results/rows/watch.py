@@ -82,7 +82,9 @@ class Watch:
     def note_join(self, join: int, nanoseconds: int | None) -> None:
         """Count one invocation of a query with a join, and the time if the join was evaluated."""
         with self._lock:
-            count = self._counts.joins.setdefault(join, JoinCount())
+            count = self._counts.joins.get(join)
+            if count is None:
+                count = self._counts.joins[join] = JoinCount()
             count.invocations += 1
             if nanoseconds is not None:
                 count.evaluations += 1

@@ -33,16 +33,13 @@ class StreamState:
     reserved: tuple[Reservation, ...] = ()
     pushes: int = 0
     """The count of pushes up to which pending rows are included."""
+    committed_keys: tuple[tuple[int, ...], ...] = ()
+    """The keys of the segments that are not pending."""
 
     @cached_property
     def position(self) -> str:
         """The position of the answers that are computed from it."""
         return self.position_at(Mark(self.stream.next_id))
-
-    @cached_property
-    def committed_keys(self) -> tuple[tuple[int, ...], ...]:
-        """The keys of the segments that are not pending, while no ids are reserved for pending rows."""
-        return tuple(segment.key for segment in self.segments[: len(self.segments) - len(self.pending.pieces)])
 
     @property
     def punctuation_end(self) -> int:

@@ -356,7 +356,10 @@ class View:
                 raise UnknownStream("the stream of this query was dropped")
             segments = self.segments.segments(stream.schema, runs)
             pending = PendingRows(stream.taken, stream.taken)
-            cached.committed[stream.id] = StreamState(seq, stream, segments, runs, pending, reserved)
+            keys = tuple(segment.key for segment in segments)
+            cached.committed[stream.id] = StreamState(
+                seq, stream, segments, runs, pending, reserved, committed_keys=keys
+            )
         with self._lock:
             # After a refresh in the meantime, they are used for this answer only.
             if self._streams is before:
