@@ -136,8 +136,9 @@ def _pairs(
     for segment in other.segments:
         if end_id is not None and segment.first_id >= end_id:
             break
-        if segment.rows * len(rows) <= SMALL_SEGMENT:
-            numbers, positions = _equal_keys(segment, plan.columns, keys)
+        blocks = segment.run().blocks
+        if segment.rows * len(rows) <= SMALL_SEGMENT and len(blocks) == 1:
+            numbers, positions = _equal_keys(blocks[0], plan.columns, keys)
         else:
             probes = probes or ProbeKeys.of(np.array(keys, np.int64), np.ones(len(rows), np.bool_))
             numbers, positions = indexes.of_segment(segment, plan.columns).find(probes)
@@ -178,22 +179,17 @@ def _keys(plan: KeyPlan, new: FewTuples) -> tuple[list[Numbers], Numbers]:
     return keys, rows
 
 
-def _equal_keys(segment: Segment, columns: KeyColumns, keys: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
-    """The pairs of the number of a key and the position of a tuple of a segment that has it, in the order of keys."""
-    numbers, positions = [], []
-    run = segment.run()
-    for block, start in zip(run.blocks, run.starts, strict=False):
-        equal: Flags | None = None
-        for (name, domain), of_column in zip(columns, keys, strict=True):
-            same = _codes(block, name, domain) == of_column[:, None]
-            if block.plain(name) is None and (column := block.column(name)).null_count:
-                same &= valid_flags(column)
-            equal = same if equal is None else equal & same
-        assert equal is not None
-        of_block, at = equal.nonzero()
-        numbers.append(of_block)
-        positions.append(at + start if start else at)
-    return _concatenated(numbers), _concatenated(positions)
+def _equal_keys(block: Block, columns: KeyColumns, keys: Sequence[Numbers]) -> tuple[Numbers, Numbers]:
+    """The pairs of the number of a key and a row of a block that has it, in the order of keys."""
+    equal: Flags | None = None
+    for (name, domain), of_column in zip(columns, keys, strict=True):
+        same = _codes(block, name, domain) == of_column[:, None]
+        if block.plain(name) is None and (column := block.column(name)).null_count:
+            same &= valid_flags(column)
+        equal = same if equal is None else equal & same
+    assert equal is not None
+    numbers, rows = equal.nonzero()
+    return numbers, rows
 
 
 def _codes(block: Block, name: str, domain: str) -> Numbers:

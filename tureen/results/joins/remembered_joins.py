@@ -88,9 +88,9 @@ class RememberedJoin(NamedTuple):
         nbytes = ENTRY_BYTES + sum(part.nbytes for part in parts)
         return self._replace(parts=parts, rows=sum(map(len, parts)), nbytes=nbytes)
 
-    def refuse(self, kept: KeptJoin, rows: int) -> RememberedJoin:
-        """Without rows, of which there are too many."""
-        return RememberedJoin(self.ends, self.windows, self.keys, rows=rows, refused=kept)
+    def refuse(self, kept: KeptJoin) -> RememberedJoin:
+        """With the number of its rows only, because they are too many."""
+        return RememberedJoin(self.ends, self.windows, self.keys, rows=self.rows, refused=kept)
 
 
 class RememberedJoins:
@@ -163,7 +163,8 @@ class RememberedJoins:
             if read is None:
                 return None
             known = self._first(invocation, keys, read()) if known is None else self._later(known, invocation, ends)
-        known = known._replace(snapshot=ref(snapshot))
+        else:
+            known = known._replace(snapshot=ref(snapshot))
         self._joins.put(query, known)
         return known
 
@@ -172,9 +173,10 @@ class RememberedJoins:
         windows, kept = tuple(map(_read_times, rows.selections)), invocation.kept
         known = RememberedJoin(rows.ends, windows, keys)
         if (selected := rows.selected_rows()) > self._most_rows:
-            return known.refuse(kept.join, selected)
+            return known._replace(rows=selected).refuse(kept.join)
         new = [rows.existing(number)[1] for number in range(len(rows.runs))]
-        return self._with(known, _placed(rows, [*new, *rows.joined_since(kept.join.progress)]), invocation)
+        placed = _placed(rows, [*new, *rows.joined_since(kept.join.progress)])
+        return self._with(known, placed, invocation, rows.ends, windows)
 
     def _later(self, known: RememberedJoin, invocation: KeptJoinInvocation, ends: Ids) -> RememberedJoin:
         """What was remembered with the joined rows of new tuples."""
@@ -182,15 +184,19 @@ class RememberedJoins:
         few = None if join is None else few_joined(join, invocation.states, known.ends, invocation.indexes)
         if few is not None:
             # All their partners were found, in windows or not.
-            return self._with(known._replace(ends=ends), few, invocation)
+            return self._with(known, few, invocation, ends, known.windows)
         assert invocation.read is not None
         rows = invocation.read()
         windows = tuple(map(TimeWindow.common, known.windows, map(_read_times, rows.selections)))
-        new = _placed(rows, rows.joined_since(known.ends))
-        return self._with(known._replace(ends=ends, windows=windows), new, invocation)
+        return self._with(known, _placed(rows, rows.joined_since(known.ends)), invocation, ends, windows)
 
     def _with(
-        self, known: RememberedJoin, new: Sequence[Sequence[PlacedTuples]], invocation: KeptJoinInvocation
+        self,
+        known: RememberedJoin,
+        new: Sequence[Sequence[PlacedTuples]],
+        invocation: KeptJoinInvocation,
+        ends: Ids,
+        windows: tuple[TimeWindow, ...],
     ) -> RememberedJoin:
         """A remembered join with more rows, as the tuples of each stream; refused if these are too many."""
         parts, rows, nbytes, ready = known.parts, known.rows, known.nbytes, invocation.ready
@@ -199,9 +205,9 @@ class RememberedJoins:
             parts = combined((*parts, part), ready.stream_order)
             rows += len(part.times[0])
             nbytes += part.nbytes
-        if rows > self._most_rows or nbytes > self._max_bytes // 4:
-            return known.refuse(invocation.kept.join, rows)
-        return known._replace(parts=parts, rows=rows, nbytes=nbytes)
+        result = RememberedJoin(ends, windows, known.keys, parts, rows, nbytes, snapshot=ref(invocation.snapshot))
+        is_large = rows > self._most_rows or nbytes > self._max_bytes // 4
+        return result.refuse(invocation.kept.join) if is_large else result
 
 
 def _read_times(selection: Selection) -> TimeWindow:

@@ -86,11 +86,14 @@ class RememberedPart:
 
         The rows have the named columns of streams, with the names and types of a schema.
         """
-        times = [tuples.times for tuples in placed]
-        tuples = JoinedTuples([of_stream.ids for of_stream in placed], reduce(np.minimum, times))
+        times, ids = [], []
+        for of_stream in placed:
+            times.append(of_stream.times)
+            ids.append(of_stream.ids)
+        tuples = JoinedTuples(ids, reduce(np.minimum, times))
         rows = tuples.order_of(order) if len(tuples.times) > 1 else None
         if rows is not None:
-            times = [of_stream[rows] for of_stream in times]
+            times = [of_tuples[rows] for of_tuples in times]
             tuples, placed = tuples.take(rows), [of_stream.at(rows) for of_stream in placed]
         arrays = [placed[stream].column(name) for stream, name in columns]
         return cls(tuples, times, pa.RecordBatch.from_arrays(arrays, schema=schema))
