@@ -75,8 +75,9 @@ def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
 @pytest.fixture(params=[1 << 14, 0], ids=["compared", "indexed"])
 def _each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Find partners by comparing the keys of small segments, and by index."""
+    """Find partners by comparing the keys of small segments and by index; evaluate clauses for slices and for rows."""
     monkeypatch.setattr(few_new_tuples, "SMALL_SEGMENT", request.param)
+    monkeypatch.setattr(few_new_tuples, "DENSE_ROWS", request.param)
 
 
 @pytest.mark.usefixtures("_each_way")
