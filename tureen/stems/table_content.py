@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
+from tureen.deferred_import import DeferredModule
 from tureen.errors import InvalidRows, InvalidSchema
 from tureen.schema import Column, Kind, Schema, Type
 from tureen.stems.csv_file import read_csv
 from tureen.stems.intake import from_frame, to_batch
+
+if TYPE_CHECKING:
+    from pyarrow import parquet
+else:
+    parquet = DeferredModule("pyarrow.parquet")
 
 _FORMATS = "a list of dicts, an Arrow table, a DataFrame, or the path of a .csv or .parquet file"
 
