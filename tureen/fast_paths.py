@@ -40,6 +40,8 @@ class FastPath(StrEnum):
     """`tureen/service/fast_path.py`"""
     DIRECT_EVENTS = "direct_events"
     """`tureen/service/direct_events.py`"""
+    FEW_NEW_TUPLES = "few_new_tuples"
+    """`tureen/results/joins/few_new_tuples.py`"""
 
 
 def is_enabled(fast_path: FastPath) -> bool:

@@ -228,7 +228,7 @@ class Schema:
         """The column names, as declared."""
         return [column.name for column in self.columns]
 
-    @property
+    @cached_property
     def time_column(self) -> str:
         """The stored column that holds a tuple's time."""
         return CLOCK if self.has_abstract_clock else self.time or ARRIVAL

@@ -69,11 +69,13 @@ class Answers:
 
     def now_of(self, streams: Sequence[Stream]) -> int:
         """The NOW of streams: the highest time seen if all of them have that clock, otherwise the wall clock."""
-        if len(streams) == 1 and streams[0].clock != "stream":
-            return self._clock()
-        times = [stream.last_time for stream in streams if stream.clock == "stream"]
-        known = [time for time in times if time is not None]
-        return max(known) if known and len(times) == len(streams) else self._clock()
+        latest: int | None = None
+        for stream in streams:
+            if stream.clock != "stream":
+                return self._clock()
+            if latest is None or (stream.last_time is not None and stream.last_time > latest):
+                latest = stream.last_time
+        return self._clock() if latest is None else latest
 
     def wall_clock(self) -> int:
         """The wall clock, in microseconds."""
@@ -178,17 +180,15 @@ class Answers:
         clock, spans, states, windows, complete = self._clock(), [], [], [], True
         for number, stream in zip(part.inputs, part.join.streams, strict=True):
             state, span = snapshot.streams[stream], ready.inputs[number].input.window.span(instant)
-            horizon = state.stream.horizon(clock)
-            begin = later(span.begin, horizon)
+            begin, horizon = span.begin, state.stream.horizon(clock)
+            if horizon is not None:
+                begin, complete = later(begin, horizon), complete and is_complete(state, span, 0, horizon)
             states.append(state)
             spans.append(span)
             windows.append(OPEN if begin is None and span.end is None else TimeWindow(begin, span.end))
-            complete = complete and is_complete(state, span, 0, horizon)
-        rows = self.remembered_joins.table(
-            KeptJoinInvocation(
-                registered.id, ready, kept, snapshot, states, tuple(windows), self.indexes, read if is_now else None
-            )
-        )
+        reads, query = read if is_now else None, registered.id
+        invocation = KeptJoinInvocation(query, ready, kept, snapshot, states, tuple(windows), self.indexes, reads)
+        rows = self.remembered_joins.table(invocation)
         if rows is None:
             return None
         self.limits.check_rows(rows.num_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import lt
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,10 @@ def order_by_time(times: Numbers, ids: Sequence[Numbers]) -> Numbers | None:
     [2, 1, 0]
     """
     if len(times) <= LISTED_ROWS:
-        keys = list(zip(times.tolist(), *(column.tolist() for column in ids), strict=True))
+        listed = times.tolist()
+        if all(map(lt, listed, listed[1:])):
+            return None
+        keys = list(zip(listed, *(column.tolist() for column in ids), strict=True))
         return None if keys == sorted(keys) else np.array(sorted(range(len(keys)), key=keys.__getitem__))
     if _is_in_order(times, ids):
         return None

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.fast_path_switch import without_fast_paths
+from tureen.fast_paths import FastPath
 from tureen.pipeline import arrival
 from tureen.results.joins import few_new_tuples
 from tureen.results.joins.kept_rows import KeptRows
@@ -135,6 +137,16 @@ def test_many_partners_are_evaluated(
     pot = Pot(tmp_path, SQL)
     first = len(evaluations)
     monkeypatch.setattr(few_new_tuples, "MOST_PAIRS", 1)
+    pot.push("a", 1)
+    pot.check()
+    assert len(evaluations) == first + 1
+    pot.engine.close()
+
+
+def test_few_new_tuples_are_evaluated_without_the_fast_path(tmp_path: Path, evaluations: list[tuple[int, ...]]) -> None:
+    with without_fast_paths(FastPath.FEW_NEW_TUPLES):
+        pot = Pot(tmp_path, SQL)
+    first = len(evaluations)
     pot.push("a", 1)
     pot.check()
     assert len(evaluations) == first + 1

@@ -4,6 +4,9 @@ After each push of a few rows, a join spends more time in calls than with rows. 
 two streams by equal keys, with a few new tuples in the last segment of one stream or of both. These find their partners
 in the key index of the other stream, and in small segments by comparing all keys, which takes less time than building
 an index after each push. Partners are found in the windows of the query or not: rows are compared with these later.
+
+Without this fast path, the join is evaluated with the new tuples in its windows, which takes an invocation after a push
+of one row half as long again.
 """
 
 from __future__ import annotations

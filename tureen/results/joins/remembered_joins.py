@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import DamagedFile, QueryFailed
+from tureen.fast_paths import FastPath, is_enabled
 from tureen.pot.kept_joins import Ids, KeptJoin
 from tureen.results.joins.few_new_tuples import few_joined
 from tureen.results.joins.join_ready import ReadyJoin
@@ -99,6 +100,7 @@ class RememberedJoins:
     def __init__(self, max_bytes: int = REMEMBERED_BYTES, most_rows: int = MOST_ROWS) -> None:
         """Remember rows up to that size, and up to that number of one query."""
         self._max_bytes, self._most_rows = max_bytes, most_rows
+        self._is_fast = is_enabled(FastPath.FEW_NEW_TUPLES)
         self._joins: BoundedCache[str, RememberedJoin] = BoundedCache(max_bytes, lambda join: join.nbytes)
 
     @property
@@ -180,7 +182,7 @@ class RememberedJoins:
 
     def _later(self, known: RememberedJoin, invocation: KeptJoinInvocation, ends: Ids) -> RememberedJoin:
         """What was remembered with the joined rows of new tuples."""
-        join = invocation.ready.key_join
+        join = invocation.ready.key_join if self._is_fast else None
         few = None if join is None else few_joined(join, invocation.states, known.ends, invocation.indexes)
         if few is not None:
             # All their partners were found, in windows or not.

@@ -78,7 +78,7 @@ class PlacedTuples:
     @cached_property
     def times(self) -> Numbers:
         """The times of the tuples."""
-        if not len(self):
+        if not len(self._positions):
             return _NONE
         times = self._numbers(self._schema.time_column)
         assert times is not None, "every tuple has a time"

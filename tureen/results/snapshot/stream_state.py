@@ -41,6 +41,12 @@ class StreamState:
         """The position of the answers that are computed from it."""
         return self.position_at(Mark(self.stream.next_id))
 
+    def at_pushes(self, pushes: int) -> StreamState:
+        """The same as of a later count of pushes, none of which was to this stream; `replace` takes longer."""
+        return StreamState(
+            self.seq, self.stream, self.segments, self.runs, self.pending, self.reserved, pushes, self.committed_keys
+        )
+
     @property
     def punctuation_end(self) -> int:
         """The number of the next punctuation of the stream."""

@@ -271,7 +271,7 @@ class View:
         committed, before = cached.committed[stream_id], cached.states.get(stream_id)
         end = max(self._heads.end(stream_id), committed.stream.taken)
         if before is not None and before.pending.end >= end:
-            return replace(before, pushes=pushes)
+            return before.at_pushes(pushes)
         pending = self._read_pending(committed, end)
         segments = [piece.segment for piece in pending.pieces]
         stream = committed.stream
