@@ -6,6 +6,9 @@ import pytest
 
 from tests.crash.processes import fork_server
 
+collect_ignore = ["preloaded.py"]
+"""It compiles the kernels when it is imported, and has no doctests."""
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_process_started() -> None:
