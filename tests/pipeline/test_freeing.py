@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tureen.closed.rules import Rules
+from tests.pipeline.needed_streams import (
+    START,
+    at,
+    derive_all,
+    freed_before,
+    keys,
+    needed_streams,
+    push,
+    push_ten_runs,
+    row,
+)
 from tureen.pipeline.upkeep import EXPIRED_GRACE
-from tureen.pot.streams import find_stream
 from tureen.punctuation import Punctuation
 from tureen.testing.manual_engine import ManualClock, ManualEngine
-from tureen.window import from_micros
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-SCHEMA = "k INT, ts TIMESTAMP"
-
-
-def at(second: int) -> datetime:
-    return START + timedelta(seconds=second)
-
-
-def row(k: int, second: int) -> dict[str, object]:
-    return {"k": k, "ts": at(second)}
 
 
 @pytest.fixture
@@ -37,41 +34,6 @@ def soup(tmp_path: Path, clock: ManualClock) -> Iterator[ManualEngine]:
     engine = ManualEngine(tmp_path / "pot", clock)
     yield engine
     engine.close()
-
-
-def push(soup: ManualEngine, stream: str, *rows: dict[str, object] | Punctuation) -> None:
-    """Push rows and punctuations, and take them into a run."""
-    soup.append(stream, list(rows))
-    soup.take(stream)
-
-
-def push_ten_runs(soup: ManualEngine) -> None:
-    """Push ten rows, five seconds apart, each of which becomes a run."""
-    for second in range(0, 50, 5):
-        push(soup, "s", row(second, second))
-
-
-def derive_all(soup: ManualEngine) -> None:
-    """Push what derived streams have to, and note their progress in the catalog."""
-    soup.derive()
-    soup.deriver.note_progress()
-
-
-def freed_before(soup: ManualEngine, name: str = "s") -> datetime | None:
-    with soup.catalog.read() as tx:
-        freed = find_stream(tx, name).freed_before
-    return None if freed is None else from_micros(freed)
-
-
-def keys(soup: ManualEngine, handle: str) -> list[int]:
-    return [int(row["k"]) for row in soup.invoke(handle)]
-
-
-def needed_streams(soup: ManualEngine, *names: str, lateness: int | None = None) -> None:
-    """Create streams that keep what is needed, with a lateness in seconds."""
-    rules = Rules((), None if lateness is None else lateness * 1_000_000, None)
-    for name in names:
-        soup.create_stream(name, SCHEMA, time="ts", clock="stream", retain="needed", rules=rules)
 
 
 def test_runs_before_all_windows_are_freed(soup: ManualEngine) -> None:
@@ -286,72 +248,6 @@ def test_tuples_with_null_keys_are_not_needed_by_joins(soup: ManualEngine) -> No
     push(soup, "a", row(1, 1))
     derive_all(soup)
     assert soup.free() == 1
-
-
-def test_final_groups_need_their_tuples_until_they_are_final(tmp_path: Path, clock: ManualClock) -> None:
-    soup = ManualEngine(tmp_path / "final", clock)
-    needed_streams(soup, "s")
-    soup.derive_stream("d", "SELECT k, count(*) AS n FROM s GROUP BY k EMIT FINAL")
-    push(soup, "s", row(1, 1))
-    push(soup, "s", row(2, 2))
-    push(soup, "s", row(1, 3), Punctuation(k=2))
-    derive_all(soup)
-    assert soup.free() == 1
-    soup.close()
-    soup = ManualEngine(tmp_path / "final", clock)
-    push(soup, "s", row(1, 4), Punctuation(k=1))
-    derive_all(soup)
-    assert soup.free() == 3
-    groups = [(each["k"], each["n"]) for each in soup.invoker.answer_once("SELECT k, n FROM d")]
-    assert groups == [(2, 1), (1, 3)]
-    soup.close()
-
-
-def test_final_groups_are_the_same_after_freeing_and_a_restart(tmp_path: Path, clock: ManualClock) -> None:
-    """The group of the highest time is final by its key; others become final later, once each."""
-    soup = ManualEngine(tmp_path / "late", clock)
-    needed_streams(soup, "s", lateness=1)
-    soup.derive_stream("d", "SELECT k, count(*) AS n, window_start FROM s [TUMBLE 5 SECONDS] GROUP BY k EMIT FINAL")
-    push(soup, "s", row(1, 1), row(2, 2))
-    push(soup, "s", row(3, 20), Punctuation(k=3))
-    derive_all(soup)
-    soup.free()
-    soup.close()
-    soup = ManualEngine(tmp_path / "late", clock)
-    push(soup, "s", row(4, 30))
-    soup.derive()
-    groups = [(each["k"], each["n"]) for each in soup.invoker.answer_once("SELECT k, n FROM d")]
-    assert sorted(groups) == [(1, 1), (2, 1), (3, 1)]
-    soup.close()
-
-
-def test_final_groups_of_joins_need_their_tuples_until_they_are_final(soup: ManualEngine) -> None:
-    needed_streams(soup, "a", "b")
-    soup.derive_stream("d", "SELECT a.k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k EMIT FINAL")
-    push(soup, "a", row(1, 1), Punctuation(k=1))
-    push(soup, "b", row(1, 2), row(1, 3))
-    push(soup, "b", {"k": None, "ts": at(4)})
-    derive_all(soup)
-    # NULL equals nothing.
-    assert soup.free() == 1
-    push(soup, "b", Punctuation(k=1))
-    # The group is final, but not reported yet.
-    assert soup.free() == 0
-    derive_all(soup)
-    assert soup.free() == 2
-    assert [(each["k"], each["n"]) for each in soup.invoker.answer_once("SELECT k, n FROM d")] == [(1, 2)]
-
-
-def test_unique_keys_that_have_not_arrived_keep_groups_open(soup: ManualEngine) -> None:
-    needed_streams(soup, "a")
-    soup.create_stream("b", SCHEMA, time="ts", clock="stream", retain="needed", rules=Rules(("k",)))
-    soup.derive_stream("d", "SELECT a.k, count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY a.k EMIT FINAL")
-    push(soup, "a", row(1, 1), Punctuation(k=1))
-    derive_all(soup)
-    assert soup.free() == 0
-    push(soup, "b", row(1, 2))
-    soup.derive()
-    assert [(each["k"], each["n"]) for each in soup.invoker.answer_once("SELECT k, n FROM d")] == [(1, 1)]
 
 
 def test_the_latest_tuple_that_was_read_stays(tmp_path: Path, clock: ManualClock) -> None:

@@ -17,5 +17,6 @@ Does not know HTTP or Spark: connections are a protocol.
 * `peer_requests.py`, `peer_messages.py`: the messages by which they plan; `stream_sampling.py`: how much it transports
 * `narrowing.py`: flows that have more than is needed any more
 * `network_view.py`: the network as people see it
+* `borrowing.py`: replicas of queries that are not registered
 * `peering.py`: the peers, and whether they answer; `federation.py`: all of it, for one server; `listing.py`: for people
 """

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from tureen.closed.rules import NO_RULES
 from tureen.errors import TureenError, Unsupported, WaitTimeout
 from tureen.faults import crash_point
+from tureen.federation.borrowing import Borrowing
 from tureen.federation.federation_settings import DEFAULT_SETTINGS, FederationSettings
 from tureen.federation.flow import known_flow, link_flow
 from tureen.federation.flow_serving import FlowServing
@@ -34,15 +35,6 @@ from tureen.schema import name_key
 from tureen.sharing.partial_rows import over_partial_rows
 
 log = logging.getLogger("tureen")
-
-BORROWED_SECONDS = 60.0
-"""How long the replica of an unregistered query is kept: the query may be repeated."""
-
-MOST_BORROWERS = 4
-"""How many unregistered queries may wait for tuples at a time: invocations have few threads."""
-
-BORROW_WAIT = 10.0
-"""The most seconds that an unregistered query waits for the tuples of its stream."""
 
 LOCAL_SECONDS = 0.01
 """The interval at which a replica that is fed from another one looks for new rows."""
@@ -85,8 +77,7 @@ class Federation:
         """Called after changes of the catalog, and every `UPKEEP_SECONDS`."""
         self._runs: dict[int, LinkRun] = {}
         self._claims: dict[int, int] = {}
-        self._borrowed: list[tuple[float, int]] = []
-        self._borrowers = threading.BoundedSemaphore(MOST_BORROWERS)
+        self._borrowing = Borrowing(self._wait_until_current, self.release)
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -180,36 +171,15 @@ class Federation:
         return self.replica_of(Need(stream)).id
 
     def borrow_replica(self, stream: Stream, query: Query, number: int) -> int:
-        """A replica for an unregistered query, up to date if its peer answers; it is kept for a while.
-
-        If others wait already, it is returned as it is.
-        """
-        waits = self._borrowers.acquire(blocking=False)
-        try:
-            replica = self.replica_of(need_of(stream, query, number, aggregates=True), ask=waits).id
-            with self._lock:
-                self._borrowed.append((time.monotonic() + BORROWED_SECONDS, replica))
-            if waits and self._threads:
-                self._wait_until_current(replica, time.monotonic() + BORROW_WAIT)
-        finally:
-            if waits:
-                self._borrowers.release()
-        return replica
+        """A replica for an unregistered query; it is kept for a while."""
+        need = need_of(stream, query, number, aggregates=True)
+        return self._borrowing.borrow(lambda asks: self.replica_of(need, ask=asks).id)
 
     def _wait_until_current(self, replica: int, deadline: float) -> None:
-        while self.trouble_of(replica) is not None and time.monotonic() < deadline:
+        while self._threads and self.trouble_of(replica) is not None and time.monotonic() < deadline:
             run = self._runs.get(replica)
             if run is None or self._closing.wait(0.01) or run.state.state in TROUBLED:
                 return
-
-    def _return_borrowed(self) -> bool:
-        """Release the replicas that were borrowed long enough; returns whether there were any."""
-        with self._lock:
-            due = [replica for end, replica in self._borrowed if end <= time.monotonic()]
-            self._borrowed = [entry for entry in self._borrowed if entry[0] > time.monotonic()]
-        for replica in due:
-            self.release(replica)
-        return bool(due)
 
     def replica_of(self, need: Need, *, ask: bool = True) -> Link:
         """The link whose replica has what is needed; it is kept until `release`, or while a query uses it."""
@@ -358,7 +328,7 @@ class Federation:
     def _watch(self) -> None:
         due = 0.0
         while not self._closing.wait(WATCH_SECONDS):
-            token, returned = self._catalog.token(), self._return_borrowed()
+            token, returned = self._catalog.token(), self._borrowing.return_due()
             if token == self._token and not returned and time.monotonic() < due:
                 continue
             self._token, due = token, time.monotonic() + UPKEEP_SECONDS
