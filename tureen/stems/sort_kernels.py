@@ -248,7 +248,7 @@ def rank_cuts(
 
 @compiled
 def radix_sort(keys: np.ndarray, rows: np.ndarray) -> None:
-    """Sort rows by their keys, stably: a radix sort over as many digits as the keys' range needs."""
+    """Sort rows and their keys, stably: a radix sort over as many digits as the keys' range needs."""
     count = keys.size
     if count == 0:
         return
@@ -287,6 +287,39 @@ def radix_sort(keys: np.ndarray, rows: np.ndarray) -> None:
     # After an odd number of passes the result is in the spare array; copying onto itself is harmless.
     for i in range(count):
         rows[i] = source_rows[i]
+        keys[i] = np.int64(source[i] + np.uint64(lowest))
+
+
+@compiled
+def _is_after(addresses: np.ndarray, first: Int, second: Int) -> Int:
+    """Whether a row comes after another one by columns at these addresses, the first of which counts most."""
+    for column in range(addresses.size):
+        values = numba.carray(pointer(addresses[column]), max(first, second) + 1, np.int64)
+        if values[first] != values[second]:
+            return bool(values[first] > values[second])
+    return False
+
+
+@compiled
+def sort_ties(keys: np.ndarray, rows: np.ndarray, addresses: np.ndarray, most: Int) -> Int:
+    """Sort rows with equal keys, which are side by side, by columns of integers at some addresses.
+
+    False if more than `most` rows have the same key: then they are sorted up to these only.
+    """
+    begin = 0
+    for end in range(1, rows.size + 1):
+        if end < rows.size and keys[end] == keys[begin]:
+            continue
+        if end - begin > most:
+            return False
+        for index in range(begin + 1, end):
+            row, at = rows[index], index
+            while at > begin and _is_after(addresses, rows[at - 1], row):
+                rows[at] = rows[at - 1]
+                at -= 1
+            rows[at] = row
+        begin = end
+    return True
 
 
 @compiled

@@ -8,7 +8,8 @@ from operator import lt
 import numpy as np
 import numpy.typing as npt
 
-from tureen.stems.sort_kernels import radix_sort
+from tureen.stems.index import address_of
+from tureen.stems.sort_kernels import radix_sort, sort_ties
 
 Numbers = npt.NDArray[np.int64]
 
@@ -17,6 +18,9 @@ LISTED_ROWS = 8
 
 FEW_ROWS = 512
 """Up to this many rows, one call of numpy's sort by several columns takes less time than a radix sort per column."""
+
+MANY_TIED = 32
+"""If more rows than this have the same time, all rows are sorted by each column, and not those of equal times alone."""
 
 
 def order_by_time(times: Numbers, ids: Sequence[Numbers]) -> Numbers | None:
@@ -38,17 +42,14 @@ def order_by_time(times: Numbers, ids: Sequence[Numbers]) -> Numbers | None:
     if len(times) <= FEW_ROWS:
         return np.lexsort((*reversed(ids), times))
     order = np.arange(len(times))
-    # A copy, which can be written to: so one compiled form serves all columns.
-    radix_sort(times.copy(), order)
-    is_equal = np.diff(times[order]) == 0
-    tied = np.flatnonzero(np.append(is_equal, False) | np.append(False, is_equal))
-    if len(tied) > len(times) // 2:
+    # A copy, which receives the times in order.
+    in_order = times.copy()
+    radix_sort(in_order, order)
+    columns = [np.ascontiguousarray(column, np.int64) for column in ids]
+    if not sort_ties(in_order, order, np.array([address_of(column) for column in columns], np.int64), MANY_TIED):
         # Stable sorts by each column, the most significant last.
         for column in (*reversed(ids), times):
             radix_sort(column[order], order)
-    elif len(tied):
-        rows = order[tied]
-        order[tied] = rows[np.lexsort((*(column[rows] for column in reversed(ids)), times[rows]))]
     return order
 
 
