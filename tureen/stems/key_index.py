@@ -217,6 +217,15 @@ class KeyIndex:
         """The size of all arrays."""
         return sum(array.nbytes for array in self.arrays)
 
+    def probes(self) -> ProbeKeys:
+        """Its keys and the numbers of their rows, which other indexes are probed with."""
+        is_unique = len(self.rows) == self.keys.shape[1]
+        # A copy, which can be written to: so one compiled form serves all.
+        keys = self.keys.copy() if is_unique else np.repeat(self.keys, np.diff(self.starts), axis=1)
+        hashes = np.empty(len(self.rows), np.uint64)
+        hash_keys(keys, hashes)
+        return ProbeKeys(keys, hashes, self.rows.astype(np.int64))
+
     def candidates(self, probes: ProbeKeys) -> Numbers:
         """The indexes of the keys that pass the filter: all that occur, and few others."""
         indexes = np.empty(len(probes.hashes), np.int64)

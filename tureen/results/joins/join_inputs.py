@@ -18,11 +18,14 @@ from tureen.results.rows.placed_tuples import PlacedTuples, placed_rows
 from tureen.results.snapshot.segment import Hits, Segment
 from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block
-from tureen.stems.key_index import ProbeKeys
+from tureen.stems.key_index import KeyIndex, ProbeKeys
 from tureen.stems.run import times_of
 
 Ids = tuple[int, int]
 """The first tuple id of an interval, and the one after its last."""
+
+IndexedSegment = tuple[Segment, KeyIndex]
+"""A segment and its index by some columns."""
 
 PROBE_SHARE = 8
 """An input is probed by its key index if it has more than this many times the rows of the other side."""
@@ -136,6 +139,15 @@ class StreamInput:
             rows.append(numbers[is_hit] + begin)
             begin += len(hit.rows)
         return np.concatenate(probing), np.concatenate(rows)
+
+    def indexed_segments(self, columns: KeyColumns) -> list[IndexedSegment] | None:
+        """The segments with their indexes; None if one has none yet, or has tuples that are not of the input."""
+        indexes, hits = self._indexes, self.matches.hits
+        if indexes is None or any(len(hit.rows) < hit.segment.rows for hit in hits):
+            return None
+        if not all(indexes.is_ready(hit.segment, columns) for hit in hits):
+            return None
+        return [(hit.segment, indexes.of_segment(hit.segment, columns)) for hit in hits]
 
     def subset(self, rows: Numbers) -> StreamMatches:
         """Some of the tuples, in ascending order of their numbers."""

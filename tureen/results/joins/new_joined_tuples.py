@@ -4,12 +4,14 @@ of the streams after it. So each combination with a new tuple occurs once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from tureen.joining.join_evaluation import JoinEvaluation
+from tureen.joining.join_input import Numbers
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
+from tureen.results.joins.index_join import Joined, joined_by_indexes
 from tureen.results.joins.join_inputs import Ids, StreamInput
 from tureen.stems.join_run import JoinedTuples, concatenated
 from tureen.stream_join import StreamJoin
@@ -53,11 +55,22 @@ def join_new(
     if not len(tuples):
         return concatenated(len(join.streams), [])
     inputs = [tuples if index == new else input_within(index, ids, tuples) for index, ids in enumerate(limits)]
-    rows = JoinEvaluation(inputs, 0, join_limits).rows(join.tree)
-    numbers = [rows.rows[index] for index in range(len(inputs))]
-    ids = [entry.ids_at(of_input) for entry, of_input in zip(inputs, numbers, strict=True)]
-    of_tuples = [entry.times_at(of_input) for entry, of_input in zip(inputs, numbers, strict=True)]
-    joined = JoinedTuples(ids, np.minimum.reduce(of_tuples))
+    joined: Iterable[Joined] | None = joined_by_indexes(join.tree, inputs, join_limits)
+    if joined is None:
+        joined = [_evaluated(join, inputs, join_limits)]
+    return concatenated(len(inputs), [_within(ids, times, reach) for ids, times in joined])
+
+
+def _evaluated(join: StreamJoin, inputs: Sequence[StreamInput], limits: JoinLimits) -> Joined:
+    """The ids and times of joined tuples."""
+    rows = JoinEvaluation(inputs, 0, limits).rows(join.tree)
+    of_inputs = [(entry, rows.rows[index]) for index, entry in enumerate(inputs)]
+    ids = [entry.ids_at(numbers) for entry, numbers in of_inputs]
+    return ids, [entry.times_at(numbers) for entry, numbers in of_inputs]
+
+
+def _within(ids: Sequence[Numbers], times: Sequence[Numbers], reach: int | None) -> JoinedTuples:
+    joined = JoinedTuples(ids, np.minimum.reduce(times))
     if reach is None:
         return joined
-    return joined.take(np.maximum.reduce(of_tuples) - joined.times <= reach)
+    return joined.take(np.maximum.reduce(times) - joined.times <= reach)
