@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tureen.errors import DamagedFile
 from tureen.pot.parts import Parts, PartsWriter
@@ -51,6 +52,9 @@ class JoinedTuples:
 
 def concatenated(streams: int, parts: Sequence[JoinedTuples]) -> JoinedTuples:
     """The rows of several parts."""
+    parts = [part for part in parts if len(part)]
+    if len(parts) == 1:
+        return parts[0]
     none = np.empty(0, np.int64)
     ids = [np.concatenate([none, *(part.ids[index] for part in parts)]) for index in range(streams)]
     return JoinedTuples(ids, np.concatenate([none, *(part.times for part in parts)]))
@@ -60,7 +64,7 @@ def write_join_run(file: BinaryIO, name: str, tuples: JoinedTuples) -> None:
     """Write rows, which are in order, to an empty file of that name."""
     writer = PartsWriter(file, name)
     for column in (*tuples.ids, tuples.times):
-        writer.add(np.ascontiguousarray(column, np.int64).tobytes())
+        writer.add(pa.py_buffer(np.ascontiguousarray(column, np.int64)))
     writer.finish()
 
 

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tureen.errors import DamagedFile
 from tureen.keys import KeyColumns
@@ -88,7 +89,7 @@ def open_key_index(path: Path, columns: KeyColumns, rows: int, report: Report) -
 def add_key_index(parts: PartsWriter, index: KeyIndex) -> None:
     """Write an index to the next parts of a file."""
     for array in index.arrays:
-        parts.add(np.ascontiguousarray(array).tobytes())
+        parts.add(pa.py_buffer(np.ascontiguousarray(array)))
 
 
 def _is_within_bounds(index: KeyIndex, rows: int) -> bool:
