@@ -250,7 +250,10 @@ def rank_cuts(
 def radix_sort(keys: np.ndarray, rows: np.ndarray) -> None:
     """Sort rows and their keys, stably: a radix sort over as many digits as the keys' range needs."""
     count = keys.size
-    if count == 0:
+    sorted_rows = 1
+    while sorted_rows < count and keys[sorted_rows - 1] <= keys[sorted_rows]:
+        sorted_rows += 1
+    if sorted_rows >= count:
         return
     lowest, highest = keys[0], keys[0]
     for i in range(count):
