@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import tureen
+from tureen.pipeline import sink as sink_module
 
 
 def start_sink(spark: SparkSession, soup: tureen.Soup, folder: Path, checkpoint: Path) -> StreamingQuery:
@@ -126,3 +128,14 @@ def test_foreach_batch(spark: SparkSession, soup: tureen.Soup, tmp_path: Path) -
     started = frame.writeStream.foreachBatch(append).trigger(availableNow=True)
     started.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(60)
     assert sorted(row["a"] for row in query.invoke()) == [0, 1, 2]
+
+
+def test_batches_are_checked_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink_module, "GATHERED_ROWS", 10)
+    batches = [pa.record_batch({"a": list(range(first, first + 4))}) for first in range(0, 28, 4)]
+    tables = list(sink_module.gathered(iter(batches)))
+    assert [table.num_rows for table in tables] == [12, 12, 4]
+    assert [table.column("a").num_chunks for table in tables] == [1, 1, 1]
+    assert pa.concat_tables(tables).column("a").to_pylist() == list(range(28))
+    monkeypatch.setattr(sink_module, "GATHERED_BYTES", 40)
+    assert [table.num_rows for table in sink_module.gathered(iter(batches))] == [8, 8, 8, 4]

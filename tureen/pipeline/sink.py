@@ -36,6 +36,12 @@ from tureen.pot.streams import Stream, find_stream, stream_by_id
 from tureen.schema import ARRIVAL, Schema
 from tureen.stems.casts import NOT_STORABLE, cast_column, storable
 
+GATHERED_ROWS = 65_536
+"""The number of rows at which batches of Spark are checked together."""
+
+GATHERED_BYTES = 1 << 26
+"""The size at which they are, whatever their rows."""
+
 
 @dataclass
 class SinkMessage(WriterCommitMessage):
@@ -73,8 +79,8 @@ class _Sink:
         part = f"{context.partitionId()}.{context.attemptNumber()}" if context else "0.0"
         arrivals = Arrivals(self._pin, self._attempt, part)
         message = SinkMessage(self._attempt, self._pin.stream_id, self._sink_of(context), [])
-        for batch in iterator:
-            arrivals.add(_accept(self._pin.schema, self._sources, pa.Table.from_batches([batch]), message.rejected))
+        for table in gathered(iterator):
+            arrivals.add(_accept(self._pin.schema, self._sources, table, message.rejected))
         message.runs = arrivals.finish()
         return message
 
@@ -168,13 +174,29 @@ def _match_names(schema: Schema, names: Sequence[str]) -> dict[str, str]:
     return sources
 
 
+def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of batches in larger tables: small ones take longer to check than to copy."""
+    gathered: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        gathered.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= GATHERED_ROWS or size >= GATHERED_BYTES:
+            yield pa.Table.from_batches(gathered).combine_chunks()
+            gathered, rows, size = [], 0, 0
+    if gathered:
+        yield pa.Table.from_batches(gathered).combine_chunks()
+
+
 def _accept(schema: Schema, sources: dict[str, str], table: pa.Table, rejected: list[Rejected]) -> pa.Table:
     """A batch of the DataFrame as stored tuples; rows without a time are rejected."""
     arrays = [cast_column(column, table.column(sources[column.name])) for column in schema.columns]
     stored = pa.Table.from_arrays(arrays, schema=schema.arrow)
     for column in schema.columns:
+        if column.type.kind not in NOT_STORABLE:
+            continue
         valid = storable(column, stored.column(column.name).combine_chunks())
-        if column.type.kind in NOT_STORABLE and not bool(pc.all(valid, min_count=0).as_py()):
+        if not bool(pc.all(valid, min_count=0).as_py()):
             reason = f"column '{column.name}' holds {NOT_STORABLE[column.type.kind]}"
             rejected += [Rejected({"column": column.name}, reason)] * pc.sum(pc.invert(valid)).as_py()
             stored = stored.filter(valid)
