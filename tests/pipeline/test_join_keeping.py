@@ -11,7 +11,11 @@ import pytest
 from tests.pipeline.kept_joins_pot import SQL, START, answer, check_kept, joined_pot, kept, pairs, rows, status
 from tureen.errors import QueryFailed
 from tureen.joining.join_limits import JoinLimits
+from tureen.pipeline import engine as engine_module
 from tureen.pipeline import join_keeping
+from tureen.pipeline.engine import Engine
+from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.kept_joins import join_status, joins_to_keep, restart_join
 from tureen.pot.sweep import sweep
 from tureen.results.invoke import Invoker
 from tureen.results.joins import kept_rows
@@ -43,6 +47,38 @@ def test_queries_share_kept_results_and_what_is_owed_is_evaluated(engine: Manual
     check_kept(engine, eager, lazy)
     engine.seal(everything=True)
     check_kept(engine, eager, lazy)
+
+
+def test_few_owed_tuples_wait_for_other_upkeep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with joined_pot(tmp_path) as engine:
+        engine.register(SQL, materialize=True)
+    # Only the steps that this test takes.
+    monkeypatch.setattr(Engine, "_run_upkeep", lambda _: None)
+    monkeypatch.setattr(engine_module, "SPARK_DELAY", 3600.0)
+    catalog = Catalog(tmp_path)
+    invoker = Invoker(catalog, micros_now)
+    opened = Engine(tmp_path, catalog, invoker, master="local[1]", nice=0, clock=micros_now)
+
+    def kept_rows_after(many: int, *, everything: bool = False) -> int:
+        monkeypatch.setattr(engine_module, "MANY_OWED", many)
+        # As if the pause after the last step were over.
+        opened._keep_at = 0.0
+        opened._upkeep(with_clauses=everything)
+        with catalog.read() as tx:
+            return join_status(tx)["rows"]
+
+    try:
+        # 30 tuples of one stream and 20 of the other one.
+        assert kept_rows_after(51) == 0
+        assert kept_rows_after(50) == 60
+        with catalog.write() as tx:
+            (join,) = joins_to_keep(tx)
+            restart_join(tx, join, join.reach)
+        assert kept_rows_after(51) == 0
+        assert kept_rows_after(51, everything=True) == 60
+    finally:
+        opened.close()
+        catalog.close()
 
 
 def test_a_query_with_other_conditions_needs_no_new_results(engine: ManualEngine) -> None:

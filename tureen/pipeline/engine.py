@@ -21,7 +21,7 @@ from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import Debt, Payment, pay, pay_debts
 from tureen.pipeline.deriving import Deriver
 from tureen.pipeline.freeing import Freeing
-from tureen.pipeline.join_keeping import JoinKeeper, run_in_process
+from tureen.pipeline.join_keeping import MANY_OWED, JoinKeeper, run_in_process
 from tureen.pipeline.join_task import JoinTask, TaskResult
 from tureen.pipeline.key_indexing import KeyIndexer
 from tureen.pipeline.repair import repair
@@ -50,7 +50,7 @@ SEARCH_EVERY = 300.0
 """Seconds between searches for files that no commit named, and for expired keys."""
 PAY_EVERY = 1.0
 REST = 4.0
-"""The pause after compiling and paying, as a multiple of their duration, to leave processor time for arrivals."""
+"""The pause after compiling and paying, or keeping joins, as a multiple of their duration, which arrivals need."""
 CHOOSE_EVERY = 5.0
 SPARK_DELAY = 1.0
 """Seconds after which an engine starts Spark if nothing needs it earlier: pushes and invocations do not."""
@@ -100,6 +100,8 @@ class Engine:
         self._wake = threading.Event()
         self._upkeep_lock = threading.Lock()
         self._streaming: Streaming | None = None
+        self._keep_at = 0.0
+        """When joins that owe many tuples are kept again."""
         self._listed: tuple[int, Sequence[Stream]] | None = None
         """The streams, and the catalog's token before they were read."""
         self.ready = threading.Event()
@@ -254,7 +256,7 @@ class Engine:
     def _upkeep(self, *, with_clauses: bool) -> bool:
         """One round over the streams that need work; True if it changed anything.
 
-        `with_clauses` includes compiling, paying and keeping joins, and the key indexes of new joins.
+        `with_clauses` includes compiling, paying and the key indexes of new joins, and keeping joins that owe little.
         """
         changed = False
         with self._upkeep_lock:
@@ -269,10 +271,21 @@ class Engine:
                     except Exception:
                         # A failure of one stream must not delay the others; it is retried in the next round.
                         log.exception("the upkeep of stream '%s' failed", need.stream.name)
-            if with_clauses and not self._closing.is_set():
-                changed = self._keeper.keep(self._join_by_spark) or changed
-                self._indexer.plan()
+            if not self._closing.is_set():
+                changed = self._keep_joins(everything=with_clauses) or changed
+                if with_clauses:
+                    self._indexer.plan()
             return self._indexer.build() or changed
+
+    def _keep_joins(self, *, everything: bool) -> bool:
+        """A step of the joins that owe many tuples, or of all of them; True if it changed anything."""
+        began = time.monotonic()
+        if not everything and began < self._keep_at:
+            return False
+        changed = self._keeper.keep(self._join_by_spark, least=1 if everything else MANY_OWED)
+        ended = time.monotonic()
+        self._keep_at = ended + REST * (ended - began)
+        return changed
 
     def _steps(self, needs: UpkeepNeeds) -> list[Callable[[], object]]:
         stream = needs.stream

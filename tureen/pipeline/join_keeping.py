@@ -63,6 +63,9 @@ STEP_TUPLES = 1 << 20
 LARGE_STEP = 4 * STEP_TUPLES
 """From that many new tuples on, a step is a Spark job, with a task for each `STEP_TUPLES`."""
 
+MANY_OWED = 1 << 19
+"""From that many new tuples on, a join is kept although other upkeep is not due yet: then little is left at the end."""
+
 MAX_ROWS = 1 << 26
 """The maximum number of joined tuples that are kept for a join."""
 
@@ -130,8 +133,11 @@ class JoinKeeper:
         self._catalog, self._segments, self._indexes = catalog, segments, indexes
         self._sub_joins = SubJoinIndexes()
 
-    def keep(self, run_tasks: RunTasks | None = None) -> bool:
-        """One step for each join; True if something changed. `run_tasks` runs the tasks of large steps."""
+    def keep(self, run_tasks: RunTasks | None = None, *, least: int = 1) -> bool:
+        """One step for each join that owes `least` tuples or more; True if something changed.
+
+        `run_tasks` runs the tasks of large steps.
+        """
         with self._catalog.read() as tx:
             planned, dropped, unused = planned_joins(tx), joins_no_longer_kept(tx), unused_joins(tx)
             to_keep = joins_to_keep(tx)
@@ -147,7 +153,7 @@ class JoinKeeper:
                 drop_unused_joins(tx)
         for join in to_keep:
             try:
-                changed = self._step(join, planned, damaged, run_tasks) or changed
+                changed = self._step(join, planned, damaged, run_tasks, least) or changed
             except DamagedFile as damage:
                 self._segments.report(damage)
             except (FileNotFoundError, PotError):
@@ -157,7 +163,9 @@ class JoinKeeper:
                 changed = True
         return changed
 
-    def _step(self, join: KeptJoin, planned: PlannedJoins, damaged: set[str], run_tasks: RunTasks | None) -> bool:
+    def _step(
+        self, join: KeptJoin, planned: PlannedJoins, damaged: set[str], run_tasks: RunTasks | None, least: int
+    ) -> bool:
         stream_join = StreamJoin.of_key(join.key)
         with self._catalog.read() as tx:
             reach = needed_reach(tx, join, planned)
@@ -176,7 +184,7 @@ class JoinKeeper:
                 drop_join_runs(tx, expired)
             return True
         new = sum(stream.end - stream.begin for stream in streams)
-        if not new:
+        if new < least:
             return False
         stored = tuple(stream.tuples for stream in streams)
         base = JoinTask(str(self._catalog.root), stream_join, stored, 0, (), join.reach, MAX_ROWS)
