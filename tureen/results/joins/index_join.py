@@ -25,16 +25,18 @@ def joined_by_indexes(tree: InnerJoin, inputs: Sequence[StreamInput], limits: Jo
     None if indexes are missing, tell not enough, or take longer than hashing.
     """
     equalities = key_equalities(tree.factors, 0)
-    if len(inputs) != 2 or len(equalities) != len(tree.factors) or not all(map(_is_exact, equalities)):
+    is_told = equalities and len(equalities) == len(tree.factors) and all(map(_is_exact, equalities))
+    if len(inputs) != 2 or not is_told:
         return None
     probing, probed = sorted((0, 1), key=lambda number: len(inputs[number]))
     if not inputs[probed].may_probe(len(inputs[probing])):
         return None
-    sides = [inputs[number].indexed_segments(key_columns(equalities, number)) for number in (0, 1)]
-    if sides[0] is None or sides[1] is None:
+    first, second = (inputs[number].indexed_segments(key_columns(equalities, number)) for number in (0, 1))
+    if first is None or second is None:
         return None
-    joined = _joined(sides[probing] or [], sides[probed] or [], limits)
-    return joined if probing == 0 else ((ids[::-1], times[::-1]) for ids, times in joined)
+    if probing == 0:
+        return _joined(first, second, limits)
+    return ((ids[::-1], times[::-1]) for ids, times in _joined(second, first, limits))
 
 
 def _is_exact(factor: JoinCompare) -> bool:
