@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saxonche import PySaxonProcessor
 
 from tests.examples import example_settings
+from tests.oracle.saxon import Saxon, running_saxon
 from tureen.schema import Schema
 from tureen.stems.xml_items import read_xml
 from tureen.testing.manual_engine import ManualEngine
@@ -40,9 +40,9 @@ class Twin:
 
 
 @pytest.fixture(scope="module")
-def saxon() -> Iterator[PySaxonProcessor]:
-    with PySaxonProcessor(license=False) as processor:
-        yield processor
+def saxon() -> Iterator[Saxon]:
+    with running_saxon() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +50,6 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManualEngine]:
     opened = ManualEngine(tmp_path_factory.mktemp("wxquery"))
     yield opened
     opened.close()
-
-
-def judged(saxon: PySaxonProcessor, document: str, query: str) -> str:
-    processor = saxon.new_xquery_processor()
-    processor.set_context(xdm_item=saxon.parse_xml(xml_text=document))
-    options = 'declare option output:omit-xml-declaration "yes"; declare option output:indent "no"; '
-    namespace = 'declare namespace output = "http://www.w3.org/2010/xslt-xquery-serialization"; '
-    processor.set_query_content(namespace + options + query)
-    result = processor.run_query_to_string()
-    assert result is not None, processor.error_message
-    return str(result)
 
 
 def answered(engine: ManualEngine, document: str, query: str) -> str:
@@ -305,17 +294,15 @@ def nested(draw: st.DrawFn) -> Twin:
 @given(data=st.data())
 @example_settings(13, explored=25)
 def test_equals_xquery(
-    engine: ManualEngine, saxon: PySaxonProcessor, queries: Callable[[], st.SearchStrategy[Twin]], data: st.DataObject
+    engine: ManualEngine, saxon: Saxon, queries: Callable[[], st.SearchStrategy[Twin]], data: st.DataObject
 ) -> None:
     document, query = data.draw(documents()), data.draw(queries())
-    assert answered(engine, document, query.wxquery) == judged(saxon, document, query.xquery)
+    assert answered(engine, document, query.wxquery) == saxon.answer(document, query.xquery)
 
 
 @given(document=documents(), where=conditions("$p/"), operator=pick(["=", "<", ">="]))
 @example_settings(8)
-def test_joins_equal_xquery(
-    engine: ManualEngine, saxon: PySaxonProcessor, document: str, where: Twin, operator: str
-) -> None:
+def test_joins_equal_xquery(engine: ManualEngine, saxon: Saxon, document: str, where: Twin, operator: str) -> None:
     end = "return <j>{$p/a}{$q/t}</j>"
     query = f"for $p in {STREAM} for $q in {STREAM}[b > 0] where $p/a {operator} $q/g/h and ({where.wxquery}) {end}"
     compared = f"number($p/a) {operator} number($q/g/h)"
@@ -323,7 +310,7 @@ def test_joins_equal_xquery(
     answer = answered(engine, document, query)
     # The rows of a join are ordered by their earliest time.
     assert sorted(re.findall("<j.*?(?:/>|</j>)(?=<j|$)", answer)) == sorted(
-        re.findall("<j.*?(?:/>|</j>)(?=<j|$)", judged(saxon, document, expected))
+        re.findall("<j.*?(?:/>|</j>)(?=<j|$)", saxon.answer(document, expected))
     )
 
 
@@ -331,7 +318,7 @@ WINDOWS_OF_THE_PAPER = {"Q3": (20, 10, "true()"), "Q4": (60, 40, "$a >= 1.3")}
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_queries_of_the_paper(engine: ManualEngine, saxon: PySaxonProcessor, name: str) -> None:
+def test_queries_of_the_paper(engine: ManualEngine, saxon: Saxon, name: str) -> None:
     rows = list(photons(400, seed=5, interval=2.0))
     document = photon_xml(rows).decode().replace("\n", "").replace(".0<", "<")
     stream = f"p{next(_streams)}"
@@ -350,7 +337,7 @@ def test_queries_of_the_paper(engine: ManualEngine, saxon: PySaxonProcessor, nam
             f"let $a := avg($w/en) where exists($w) and $k * {step} + {size} <= max(/photons/photon/det_time) "
             f"and {condition} return <avg_en>{{$a}}</avg_en>}}</photons>"
         )
-    expected = judged(saxon, document, query)
+    expected = saxon.answer(document, query)
     assert expected.count("<") > 4
     assert rounded(answer) == rounded(expected)
 
