@@ -64,9 +64,9 @@ class FollowedNumbers:
             await until(lambda: self.watcher.matches > matches)
         return result
 
-    def push(self) -> None:
-        """Push the next number."""
-        self.count += 1
+    def push(self, count: int = 1) -> None:
+        """Push the next numbers."""
+        self.count += count
         self.engine.append("s", [{"n": self.count}])
 
     def read(self, position: str | None) -> ChangeBatch:
@@ -213,6 +213,28 @@ def test_the_task_of_a_follower_is_woken_where_it_is_needed(numbers: FollowedNum
         assert leaving.rows == [1]
         assert b"the token is not valid" in leaving.received
         assert (direct.written, refusing.written) == (2, 0)
+
+    asyncio.run(check())
+
+
+def test_a_batch_of_several_parts_is_sent_by_the_task(
+    numbers: FollowedNumbers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, the buffer of a connection that is not read would get all of it at once."""
+    monkeypatch.setattr("tureen.service.event_stream.MAX_EVENT_BYTES", 1)
+
+    async def check() -> None:
+        connection = Connection(numbers)
+
+        async def act() -> None:
+            numbers.push(3)
+            await until(lambda: connection.rows == [1, 2, 3])
+            assert (connection.written, connection.by_task.count(b'"n"')) == (0, 3)
+            numbers.push()
+            await until(lambda: connection.rows == [1, 2, 3, 4])
+            assert (connection.written, connection.by_task.count(b'"n"')) == (1, 3)
+
+        await with_followers(numbers, [connection], act)
 
     asyncio.run(check())
 

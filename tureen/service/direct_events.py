@@ -105,7 +105,8 @@ class DirectEvents:
 
     def _is_sent(self, batch: SharedBatch) -> bool:
         """Whether all of a batch was written; otherwise, nothing was."""
-        if batch.changes.due is not None or batch.parts is None:
+        if batch.changes.due is not None or batch.parts is None or len(batch.parts) > 1:
+            # The task sends several parts one after the other, as its connection takes them.
             return False
         try:
             self._check_access()
