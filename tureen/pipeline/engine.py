@@ -50,7 +50,8 @@ SEARCH_EVERY = 300.0
 """Seconds between searches for files that no commit named, and for expired keys."""
 PAY_EVERY = 1.0
 REST = 4.0
-"""The pause after compiling and paying, or keeping joins, as a multiple of their duration, which arrivals need."""
+"""The pause after compiling and paying, as a multiple of their duration, and after keeping joins, as a multiple of their
+processor time: arrivals need the processor."""
 CHOOSE_EVERY = 5.0
 SPARK_DELAY = 1.0
 """Seconds after which an engine starts Spark if nothing needs it earlier: pushes and invocations do not."""
@@ -279,12 +280,12 @@ class Engine:
 
     def _keep_joins(self, *, everything: bool) -> bool:
         """A step of the joins that owe many tuples, or of all of them; True if it changed anything."""
-        began = time.monotonic()
-        if not everything and began < self._keep_at:
+        if not everything and time.monotonic() < self._keep_at:
             return False
+        # Not the duration: while rows arrive, a step mostly waits for a processor.
+        began = time.thread_time()
         changed = self._keeper.keep(self._join_by_spark, least=1 if everything else MANY_OWED)
-        ended = time.monotonic()
-        self._keep_at = ended + REST * (ended - began)
+        self._keep_at = time.monotonic() + REST * (time.thread_time() - began)
         return changed
 
     def _steps(self, needs: UpkeepNeeds) -> list[Callable[[], object]]:
