@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.join_throughput import STREAMS
 from benchmarks.report import Report
 from benchmarks.scale import Scale
+from benchmarks.spark_join_job import STREAMS
 from tureen.position import Position
 from tureen.results.following.followers import Follower
 from tureen.results.invoke import Invoker

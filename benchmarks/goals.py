@@ -174,7 +174,7 @@ GOALS = (
     Goal("visible", "fresh", "push to visible, one row, in process, p50", "ms", "<= 5"),
     Goal("visible late", "fresh", "the same, p99", "ms", "<= 50"),
     Goal("derived", "fresh", "added by three derived streams in a row, p50", "ms", "<= 50"),
-    Goal("visible joined", "fresh", "push to visible in a kept join / in a selection, p50", "", "<= 1.5"),
+    Goal("visible joined", "fresh", "push to visible in a kept join / in a selection, p50", "", "<= 1.1"),
     Goal("followed", "fresh", "push to a follower's hands over HTTP, one row, p50", "ms", "<= 20"),
     Goal(
         "followed groups",

@@ -4,34 +4,40 @@ Every key occurs once in each stream, so that each tuple has one partner. Rows p
 together, from the start of both streaming queries until all rows are in runs and, where results are kept, joined.
 Spark has as many partitions as cores and its state in memory, and drops its results, which are counted once. The state
 of a streaming query that has ended is unloaded, so that no round pays for the garbage collections of another.
+
+Each side has a JVM of its own with the same settings, as in use. In one JVM, the code and the garbage of each side
+change how quickly the other one runs.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import count as count_of
-from pyspark.sql.functions import lit
 
 import tureen
+from benchmarks.outside import PeerFailed
 from benchmarks.report import Report
 from benchmarks.scale import Scale
+from benchmarks.spark_join_job import FILES_PER_BATCH, SCHEMA, STREAMS, JoinRequest, selections
 
-SCHEMA = "k BIGINT, x INT, v DOUBLE, ts TIMESTAMP"
 START = 1_700_000_000_000_000
-STREAMS = ("a", "b")
 CASES: dict[str, tuple[int, bool | str]] = {
     "no query": (0, False),
     "1,000 joins, auto": (1_000, "auto"),
@@ -42,6 +48,9 @@ CASES: dict[str, tuple[int, bool | str]] = {
 
 SPARK_JOIN = "Spark's stream-stream join"
 
+PARALLEL = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
+"""Half of the processor time of Spark's join is garbage collections, which this collector does in less."""
+
 FEW_FILES = 2
 """The number of files of each stream for many of Spark's streaming queries: each of them reads and joins all rows.
 
@@ -51,39 +60,82 @@ They are smaller too, because each streaming query has all of their rows in memo
 def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> None:
     """Measure each case and Spark's own join in several rounds, by turns and after the same rounds of warm-up.
 
-    In the rounds of warm-up, the JVM compiles what both sides run.
+    In the rounds of warm-up, the JVMs compile what they run.
     """
     files, rows = max(scale.files // 2, 2), scale.rows_per_file // 2
     write_files(root / "files", files, rows)
     cases: dict[str, Callable[[], float]] = {case: partial(_once, spark, root, case, files * rows) for case in CASES}
-    cases[SPARK_JOIN] = partial(spark_join, spark, root / "files", 1)
+    join_of_files = JoinRequest(str(root / "files"))
+    with SparkJoinProcess() as spark_joins:
+        cases[SPARK_JOIN] = partial(spark_joins.rate, join_of_files)
+        spark_joins.rate(JoinRequest(str(root / "files"), counted=True))
+        typical = _typical_rates(cases, scale)
+        for case in CASES:
+            report.add(f"rows/s of two streams, {case}", typical[case], "rows/s")
+        none, kept = typical["no query"], typical["1 join, kept"]
+        report.reach("joins auto", typical["1,000 joins, auto"] / none)
+        report.reach("join kept", kept / none)
+        report.reach("joins kept", typical["1,000 joins, kept"] / kept)
+        write_files(root / "few", FEW_FILES, rows // 4)
+        many = scale.spark_joins
+        theirs = spark_joins.rate(JoinRequest(str(root / "few"), many))
+        comparisons = (
+            (1, "spark join", "files", kept, typical[SPARK_JOIN]),
+            (many, "spark joins", "few", typical["1,000 joins, kept"], theirs),
+        )
+        for count, goal, folder, ours, theirs in comparisons:
+            report.add(f"rows/s of Spark's stream-stream join, {count} streaming queries", theirs, "rows/s")
+            report.reach(goal, ours / theirs)
+            selective = spark_joins.rate(JoinRequest(str(root / folder), count, selective=True))
+            report.add(f"the same with the selections of the queries, {count} streaming queries", selective, "rows/s")
+    with SparkJoinProcess(PARALLEL) as spark_joins:
+        case = f"{SPARK_JOIN}, with Java's parallel garbage collector"
+        rate = _typical_rates({case: partial(spark_joins.rate, join_of_files)}, scale)[case]
+    report.add(f"rows/s of {case}", rate, "rows/s")
+
+
+def _typical_rates(cases: Mapping[str, Callable[[], float]], scale: Scale) -> dict[str, float]:
+    """The median rate of each case."""
     rates: dict[str, list[float]] = {case: [] for case in cases}
-    spark_join(spark, root / "files", 1, counted=True)
-    warm_ups = scale.rounds + 1
-    for number in range(warm_ups + scale.rounds):
+    for number in range(scale.join_warm_ups + scale.rounds):
         for case, run in cases.items():
             rate = run()
             print(f"    {case}: {rate:,.0f} rows/s", flush=True)
-            if number >= warm_ups:
+            if number >= scale.join_warm_ups:
                 rates[case].append(rate)
-    typical = {case: statistics.median(of_case) for case, of_case in rates.items()}
-    for case in CASES:
-        report.add(f"rows/s of two streams, {case}", typical[case], "rows/s")
-    none, kept = typical["no query"], typical["1 join, kept"]
-    report.reach("joins auto", typical["1,000 joins, auto"] / none)
-    report.reach("join kept", kept / none)
-    report.reach("joins kept", typical["1,000 joins, kept"] / kept)
-    write_files(root / "few", FEW_FILES, rows // 4)
-    many = scale.spark_joins
-    comparisons = (
-        (1, "spark join", "files", kept, typical[SPARK_JOIN]),
-        (many, "spark joins", "few", typical["1,000 joins, kept"], spark_join(spark, root / "few", many)),
-    )
-    for count, goal, folder, ours, theirs in comparisons:
-        report.add(f"rows/s of Spark's stream-stream join, {count} streaming queries", theirs, "rows/s")
-        report.reach(goal, ours / theirs)
-        selective = spark_join(spark, root / folder, count, selective=True)
-        report.add(f"the same with the selections of the queries, {count} streaming queries", selective, "rows/s")
+    return {case: statistics.median(of_case) for case, of_case in rates.items()}
+
+
+class SparkJoinProcess:
+    """A process with a JVM of its own that measures Spark's stream-stream joins."""
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        """Start the process, with these settings of Spark."""
+        command = [sys.executable, "-m", "benchmarks.spark_join_job", json.dumps(dict(settings or {}))]
+        # In a new session, so that the JVM can be killed with it.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def rate(self, request: JoinRequest) -> float:
+        """Rows per second of a join; raises if the process has ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asdict(request)) + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                return float(json.loads(line)["rows_per_second"])
+        raise PeerFailed(f"Spark's join ended with exit code {self._process.wait()}")
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kill the process and its JVM."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
 
 
 def write_files(folder: Path, files: int, rows: int) -> None:
@@ -132,14 +184,14 @@ def _once(spark: SparkSession, root: Path, case: str, rows: int) -> float:
 
 
 def _join(number: int) -> str:
-    low = number % 997
-    return f"SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE a.x >= {low} AND a.x <= {low + 2} AND b.x < 10"
+    return f"SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE {selections(number).format('.')}"
 
 
 def _send(spark: SparkSession, root: Path, pot: Path, name: str) -> Any:
-    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 2).parquet(str(root / "files" / name))
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES_PER_BATCH)
     return (
-        frame.writeStream.format("tureen")
+        frame.parquet(str(root / "files" / name))
+        .writeStream.format("tureen")
         .option("pot", str(pot))
         .option("stream", name)
         .option("checkpointLocation", str(pot / f"benchmark-{name}"))
@@ -158,62 +210,3 @@ def _verify(folder: Path, query: tureen.StandingQuery, *, kept: bool, rows: int)
     sql = over_files.format(*(f"read_parquet('{folder / name}/*.parquet')" for name in STREAMS))
     answer = sorted(tuple(row.values()) for row in query.invoke())
     assert answer == sorted(duckdb.sql(sql).fetchall()), f"wrong answer of {query.sql}"
-
-
-def spark_join(
-    spark: SparkSession, folder: Path, count: int, *, selective: bool = False, counted: bool = False
-) -> float:
-    """Rows per second of Spark's stream-stream join of the files of a folder, with a streaming query for each.
-
-    A kept join has all joined tuples, whatever its queries select, and so has Spark's. If it is `selective`, Spark
-    applies the selections of one of our queries before the join, and keeps a hundredth of the tuples. If it is
-    `counted`, Spark counts the joined tuples too, and their number is verified, which takes a little longer.
-    """
-    with TemporaryDirectory(dir=folder.parent) as checkpoints:
-        rate = _spark_join(spark, folder, count, Path(checkpoints), selective=selective, counted=counted)
-    unload_state(spark)
-    return rate
-
-
-def unload_state(spark: SparkSession) -> None:
-    """Free the state of streaming queries that have ended, which Spark does once a minute."""
-    java: Any = spark._jvm
-    java.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
-    java.System.gc()
-
-
-def _spark_join(
-    spark: SparkSession, folder: Path, count: int, checkpoints: Path, *, selective: bool, counted: bool
-) -> float:
-    queries = []
-    began = time.perf_counter()
-    for number in range(count):
-        sides = [
-            spark.readStream.schema(SCHEMA)
-            .option("maxFilesPerTrigger", 2)
-            .parquet(str(folder / name))
-            .selectExpr(f"k AS {name}_k", f"x AS {name}_x", f"v AS {name}_v", f"ts AS {name}_ts")
-            for name in STREAMS
-        ]
-        joined = sides[0].join(sides[1], sides[0]["a_k"] == sides[1]["b_k"])
-        if selective:
-            joined = joined.where(f"a_x >= {number % 997} AND a_x <= {number % 997 + 2} AND b_x < 10")
-        if counted:
-            joined = joined.observe("joined", count_of(lit(1)).alias("rows"))
-        queries.append(
-            joined.writeStream.format("noop")
-            .option("checkpointLocation", str(checkpoints / str(number)))
-            .trigger(availableNow=True)
-            .start()
-        )
-    for query in queries:
-        query.awaitTermination()
-    seconds = time.perf_counter() - began
-    rows = sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
-    for query in queries:
-        read = sum(progress["numInputRows"] for progress in query.recentProgress)
-        assert read == rows, f"a streaming query of Spark read {read:,} of {rows:,} rows"
-        if counted:
-            results = sum(progress["observedMetrics"]["joined"]["rows"] for progress in query.recentProgress)
-            assert results == rows // len(STREAMS), f"Spark's join has {results:,} rows"
-    return float(rows / seconds)

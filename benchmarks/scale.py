@@ -42,6 +42,8 @@ class Scale:
     """The number of followed queries over one join."""
     peer_join_rows: int = 524_288
     """The rows of each stream of a join of two by several engines; of one of four, half as many."""
+    join_warm_ups: int = 10
+    """The rounds of warm-up of joins through Spark: in the sixth, Java still compiles for a sixth of our time."""
     spark_joins: int = 32
     """The number of Spark's streaming queries with a join."""
     # Fan-out
@@ -101,6 +103,7 @@ QUICK = Scale(
     growth_rounds=3,
     nexmark_events=4_096,
     followed_joins=20,
+    join_warm_ups=1,
     spark_joins=2,
     peer_join_rows=8_192,
     rows_per_file=16_384,
