@@ -7,7 +7,8 @@ Gives handles, answers, changes. Does not know HTTP or terminals.
 * `opening.py`: `open`; `embedded.py`, `embedded_calls.py`: the methods of an open pot, and those of its handles
 * `soup_status.py`: what `status` and `streams` return
 * `served_soup.py`: an open pot as a server uses it
-* `open_pot.py`: the catalog, the invoker and the engine below them; `registry.py`: registering queries
+* `open_pot.py`: the catalog, the invoker and the engine below them; `exit_closing.py`: pots that are open when the
+  program ends; `registry.py`: registering queries
 * `templates.py`, `template_parameters.py`: templates, and their tables of parameter values
 * `pushing.py`, `xml_pushing.py`: rows in; `waiting.py`: positions reached
 * `feed.py`: changes out; `change_batches.py`, `feed_parts.py`: those of one read;

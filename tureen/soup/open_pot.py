@@ -20,6 +20,7 @@ from tureen.pot.pot_progress import PotProgress
 from tureen.pot.stream_cache import StreamCache
 from tureen.results.invoke import Invoker
 from tureen.routing_policies import ROUTING_POLICIES
+from tureen.soup.exit_closing import close_at_exit, forget
 from tureen.soup.functions import Functions
 from tureen.soup.interface import Positions
 from tureen.soup.registry import Registry
@@ -144,6 +145,7 @@ class OpenPot:
                     spark=self._spark,
                 )
                 components.progress.is_derived = self.running.deriver.is_reached
+                close_at_exit(self)
             return self.running
 
     def federate(self, connect: Connect, name: str | None, settings: FederationSettings) -> Federation | None:
@@ -218,6 +220,7 @@ class OpenPot:
             if self._closed:
                 return
             self._closed = True
+            forget(self)
             if self.federation is not None:
                 self.federation.close()
             if self.running is not None:
