@@ -18,7 +18,7 @@ class PlanHint(NamedTuple):
     @property
     def has_tree(self) -> bool:
         """Whether it asks for a plan with intermediate results."""
-        return self.plan in (LEFT_DEEP, BUSHY) or self.jit is True
+        return self.plan in (LEFT_DEEP, BUSHY) or (self.plan is None and self.jit is True)
 
 
 NO_HINT = PlanHint()
@@ -29,19 +29,18 @@ def check_plan_hint(plan: object, jit: object) -> PlanHint:
 
     >>> check_plan_hint("bushy", None)
     PlanHint(plan='bushy', jit=None)
-    >>> check_plan_hint("eddy", True)
+    >>> check_plan_hint("right-deep", None)
     Traceback (most recent call last):
-    tureen.errors.TureenError: jit=True needs a plan with intermediate results, and plan is 'eddy'
-    hint: leave out plan, or use 'left-deep' or 'bushy'
+    tureen.errors.TureenError: plan must be one of 'eddy', 'left-deep', 'bushy', got 'right-deep'
+
+    The eddy has no intermediate results that could wait, so that `jit` has no effect with it:
+
+    >>> check_plan_hint("eddy", True).has_tree
+    False
     """
     if plan is not None and (not isinstance(plan, str) or plan not in PLANS):
         names = ", ".join(f"'{name}'" for name in PLANS)
         raise TureenError(f"plan must be one of {names}, got {shown(plan)}")
     if jit is not None and not isinstance(jit, bool):
         raise TureenError(f"jit must be True or False, got {shown(jit)}")
-    if jit and plan == EDDY:
-        raise TureenError(
-            "jit=True needs a plan with intermediate results, and plan is 'eddy'",
-            hint="leave out plan, or use 'left-deep' or 'bushy'",
-        )
     return PlanHint(plan, jit)

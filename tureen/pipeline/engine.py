@@ -50,7 +50,7 @@ SEARCH_EVERY = 300.0
 """Seconds between searches for files that no commit named, and for expired keys."""
 PAY_EVERY = 1.0
 REST = 4.0
-"""The pause after compiling and paying, as a multiple of their duration, and after keeping joins, as a multiple of their
+"""The pause after compiling and paying, as a multiple of their duration, and after keeping joins, as one of their
 processor time: arrivals need the processor."""
 CHOOSE_EVERY = 5.0
 SPARK_DELAY = 1.0

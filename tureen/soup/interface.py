@@ -211,7 +211,8 @@ class AnySoup(Protocol):
 
         `plan` and `jit` are for a join that is followed or derived. `plan="eddy"` joins each new tuple with all other
         inputs; `"left-deep"` and `"bushy"` keep intermediate results in a tree of joins. With `jit=True` such a tree
-        suspends tuples while they have no partners; with `False` it never does. What is left out is chosen by cost.
+        suspends tuples while they have no partners; with `False` it never does, and with the eddy there are none to
+        suspend. What is left out is chosen by cost.
         """
 
     def query(self, handle_or_name: str) -> StandingQuery:
