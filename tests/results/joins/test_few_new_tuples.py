@@ -162,3 +162,22 @@ def test_new_tuples_in_several_segments_are_evaluated(tmp_path: Path, evaluation
     pot.check()
     assert len(evaluations) == first + 1
     pot.engine.close()
+
+
+def test_new_tuples_that_were_freed(tmp_path: Path) -> None:
+    """A stream that has had tuples has no segment."""
+    now = to_micros(START)
+    engine = ManualEngine(tmp_path, lambda: now)
+    for name in "ab":
+        engine.create_stream(name, "n INT, ts TIMESTAMP", time="ts", retain="needed")
+    query = engine.register("SELECT a.n FROM a [RANGE 10 SECONDS] JOIN b [RANGE 10 SECONDS] ON a.n = b.n")
+    for name, seconds in (("a", 0), ("b", 0), ("a", 5)):
+        engine.append(name, [{"n": 1, "ts": START + timedelta(seconds=seconds)}])
+        engine.take_everything()
+        if name == "b":
+            engine.keep_joins()
+            assert len(engine.invoke(query)) == 1
+    now += 60_000_000
+    while engine.free():
+        pass
+    assert len(engine.invoke(query)) == 0

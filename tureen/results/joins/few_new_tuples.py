@@ -119,6 +119,9 @@ def few_joined(
 
 def _new_tuples(state: StreamState, selector: Selector, first_id: int) -> FewTuples | None:
     """The tuples of a stream from an id on, if they are few in one block of the last segment."""
+    if not state.segments:
+        # All have been freed.
+        return None
     segment, end = state.segments[-1], state.stream.next_id
     if segment.first_id > first_id or end - first_id > FEW:
         return None
