@@ -287,7 +287,10 @@ class AnySoup(Protocol):
         """The state of the pot: rows, runs, tail, debts, queries, position, lag."""
 
     def close(self) -> None:
-        """Release the pot, or close the connections to its server."""
+        """Release the pot, or close the connections to its server.
+
+        A pot that is open when the program ends is closed.
+        """
 
     def __enter__(self) -> Self:
         """Return this object, which is closed at the end of the block."""
