@@ -7,7 +7,7 @@ window at NOW. Not all of them fit:
 * q11 has sessions with gaps of 2 seconds, so that some end while few events arrive.
 * q12 counts bids in windows of processing time, of which there are none.
 * q13 looks up the rest of an auction's id in a table. The condition of its join is an expression, which no key index
-  has, so that its table is smaller than the usual one.
+  has.
 * q14 counts a letter of the URL, because bids have no further text, and without a user function. q21 takes the id of an
   unknown channel from the URL's first folder.
 * q5 and q7 return the steps that are whole at NOW; a stream processor emits each step once.

@@ -26,7 +26,7 @@ SCHEMAS = {
     "bid": "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, ts TIMESTAMP",
 }
 SIDE_SCHEMA = "key BIGINT, value STRING"
-SIDE_ROWS = 100
+SIDE_ROWS = 10_000
 SIDE = pa.table({"key": range(SIDE_ROWS), "value": [f"side {key}" for key in range(SIDE_ROWS)]})
 """The table that q13 joins bids to."""
 

@@ -62,6 +62,14 @@ class JoinCompare:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinKey:
+    """An expression over one side of a join: DuckDB SQL, in which the columns have the names of `field_name`."""
+
+    sql: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JoinOpaque:
     """Any other condition over joined rows: DuckDB SQL, in which the columns have the names of `field_name`."""
 
@@ -73,6 +81,8 @@ class JoinOpaque:
     """Whether it is a condition of one input, with that input's names of columns, that is evaluated after the join."""
     text: str = field(default="", compare=False, repr=False)
     """How it was written; see `Expression`."""
+    keys: tuple[JoinKey, JoinKey] | None = field(default=None, compare=False, repr=False)
+    """The sides of an equality, if each reads inputs that the other one does not."""
 
 
 JoinFactor = JoinCompare | JoinOpaque

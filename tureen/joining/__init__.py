@@ -6,7 +6,8 @@ Gives the numbers of the joined rows; for a continuous join, joined tuples with 
 Does not know Spark, the pot, the language, windows, or how the rows of an input were selected.
 
 * `join_input.py`: what is known about the rows of an input; `joined_rows.py`: combinations of them, by number
-* `join_keys.py`: columns of two sides as integers that compare as the values do
+* `join_keys.py`: columns of two sides as integers that compare as the values do; `computed_keys.py`: the same of
+  expressions
 * `partners.py`, `partner_kernels.py`: the rows of one side that satisfy comparisons with a row of the other; an input
   may find them by a key index instead
 * `key_columns.py`: the columns by which an input may be probed

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from tureen.eddy.join_order import SideStatistics
 from tureen.join import InnerJoin, JoinCompare, JoinFactor, JoinOpaque, visible_leaves
+from tureen.joining.computed_keys import has_computed_keys
 from tureen.joining.row_conditions import inputs_of
 
 RANGES = frozenset({"<", "<=", ">", ">="})
@@ -34,8 +35,10 @@ class InnerPlan:
 
     def statistics(self, number: int, rows: int, inputs: frozenset[int], pending: Sequence[_Pending]) -> SideStatistics:
         """A side that could be joined next; `inputs` includes those that it would add."""
-        operators = [factor.op for factor, reads in pending if isinstance(factor, JoinCompare) and reads <= inputs]
-        return SideStatistics(number, rows, operators.count("="), sum(op in RANGES for op in operators))
+        factors = [factor for factor, reads in pending if reads <= inputs]
+        operators = [factor.op for factor in factors if isinstance(factor, JoinCompare)]
+        equalities = operators.count("=") + sum(map(has_computed_keys, factors))
+        return SideStatistics(number, rows, equalities, sum(op in RANGES for op in operators))
 
 
 @lru_cache(KEPT_PLANS)

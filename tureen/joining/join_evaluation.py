@@ -22,6 +22,7 @@ from tureen.join import (
     LateralJoin,
     field_name,
 )
+from tureen.joining.computed_keys import computed_keys, has_computed_keys
 from tureen.joining.equal_rows import equal_rows
 from tureen.joining.inner_plan import RANGES, inner_plan
 from tureen.joining.join_input import JoinInput, LateralInput, Numbers
@@ -304,11 +305,18 @@ class JoinEvaluation:
     def _partners(
         self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]
     ) -> tuple[Partners, list[JoinFactor]]:
-        """Partners by all equalities and the inequalities with one right column; and the factors that remain."""
+        """Partners by all equalities and the inequalities with one right column; and the factors that remain.
+
+        Without equalities of columns, by those of expressions, which remain.
+        """
         equal = [factor for factor in factors if _is_equality(factor)]
         equalities = [self._compared(factor, left, right) for factor in equal]
         if len(equal) == len(factors):
             return find_partners(len(left), len(right), equalities, ()), []
+        if not equal:
+            computed = filter(has_computed_keys, factors)
+            keys = [computed_keys(factor, left, right, self.values) for factor in computed]
+            equalities = [compared for compared in keys if compared is not None]
         rest = [factor for factor in factors if not _is_equality(factor)]
         bounds = _same_right_column([factor for factor in rest if _is_range(factor)], right)
         ranges = [self._compared(factor, left, right) for factor in bounds]

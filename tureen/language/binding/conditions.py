@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tureen.join import (
+    Field,
     InnerJoin,
     Join,
     JoinCompare,
     JoinFactor,
+    JoinKey,
     JoinKind,
     JoinOpaque,
     JoinTree,
@@ -114,7 +116,17 @@ class Conjuncts:
         comparisons = [_comparison(part) for part in parts]
         if comparisons and all(comparisons):
             return [comparison for comparison in comparisons if comparison is not None]
-        return [_opaque(expression)]
+        return [replace(_opaque(expression), keys=self._keys(conjunct))]
+
+    def _keys(self, conjunct: Expr) -> tuple[JoinKey, JoinKey] | None:
+        """The sides of an equality of expressions over different inputs."""
+        if not isinstance(conjunct, Call) or conjunct.op != "=":
+            return None
+        of_left, of_right = map(inputs_of, conjunct.args)
+        if not of_left or not of_right or of_left & of_right:
+            return None
+        left, right = (expression_of(self.source, side) for side in conjunct.args)
+        return JoinKey(left.sql, _fields(left)), JoinKey(right.sql, _fields(right))
 
     def finish(self, source: JoinTree) -> Conditions:
         """The conditions of the whole query, whose rows are joined by `source`."""
@@ -242,8 +254,11 @@ def _own_columns(expr: Expr) -> Expr:
 
 
 def _opaque(expression: Expression) -> JoinOpaque:
-    fields = tuple(parse_field(name) for name in expression.columns if name != NOW)
-    return JoinOpaque(expression.sql, fields, NOW in expression.columns, text=expression.text)
+    return JoinOpaque(expression.sql, _fields(expression), NOW in expression.columns, text=expression.text)
+
+
+def _fields(expression: Expression) -> tuple[Field, ...]:
+    return tuple(parse_field(name) for name in expression.columns if name != NOW)
 
 
 def _comparison(predicate: Predicate) -> JoinCompare | None:
