@@ -67,6 +67,8 @@ class JoinKey:
 
     sql: str
     fields: tuple[Field, ...]
+    is_text: bool
+    """Whether its values are STRINGs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tureen.errors import QueryFailed
@@ -138,3 +139,24 @@ def test_pairs_that_are_not_equal_are_no_candidates(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(join_evaluation.JoinEvaluation, "_count", count)
     assert len(_rows(engine, "SELECT a.i FROM a JOIN b ON a.i + 1 = b.i")) == 499
     assert counted == [499]
+
+
+def test_texts_are_not_held(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts of a side may take more memory than Arrow's columns can have."""
+    columns: list[pa.DataType] = []
+    original = computed_keys.run
+
+    def run(*arguments: Any) -> Any:
+        table = original(*arguments)
+        columns.append(table.column(0).type)
+        return table
+
+    monkeypatch.setattr(computed_keys, "run", run)
+    assert _rows(engine, "SELECT a.ts FROM a JOIN b ON upper(a.s) = upper(b.s)")
+    assert columns == [pa.int64(), pa.int64()]
+
+
+def test_few_pairs_need_no_keys(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An inequality leaves fewer pairs than the sides have rows, for which expressions would be evaluated."""
+    monkeypatch.setattr(computed_keys, "run", None)
+    assert not _rows(engine, "SELECT a.ts FROM a JOIN b ON upper(a.s) = upper(b.s) AND a.ts > b.ts + INTERVAL 59 HOURS")

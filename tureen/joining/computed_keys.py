@@ -59,13 +59,16 @@ def _reads(key: JoinKey, rows: JoinedRows) -> bool:
 
 
 def _evaluated(key: JoinKey, rows: JoinedRows, values: Values) -> pa.Array:
+    """The values of a side; of texts, which may take any memory, their hashes."""
     table = pa.table({field_name(column): values(column, rows) for column in dict.fromkeys(key.fields)})
-    answer = run(f"SELECT ({key.sql}) AS value FROM rows", {"rows": numbered(table)}, "a condition")
-    return answer.column(0).combine_chunks()
+    sql = f"SELECT ({key.sql}) AS value FROM rows"
+    if key.is_text:
+        sql = f"SELECT CASE WHEN value IS NOT NULL THEN (hash(value) >> 1)::BIGINT END FROM ({sql})"
+    return run(sql, {"rows": numbered(table)}, "a condition").column(0).combine_chunks()
 
 
 def _domain(left: pa.DataType, right: pa.DataType) -> str | None:
-    """The domain of keys by which values are equal if and only if DuckDB compares them as equal."""
+    """The domain in which values that DuckDB compares as equal have equal keys."""
     if pa.types.is_signed_integer(left) and pa.types.is_signed_integer(right):
         return "int"
     if left != right:
@@ -74,6 +77,4 @@ def _domain(left: pa.DataType, right: pa.DataType) -> str | None:
         return "int"
     if pa.types.is_floating(left):
         return "double"
-    if pa.types.is_string(left) or pa.types.is_large_string(left):
-        return "string"
     return "decimal" if pa.types.is_decimal128(left) else None

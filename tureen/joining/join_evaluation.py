@@ -307,21 +307,23 @@ class JoinEvaluation:
     ) -> tuple[Partners, list[JoinFactor]]:
         """Partners by all equalities and the inequalities with one right column; and the factors that remain.
 
-        Without equalities of columns, by those of expressions, which remain.
+        If that leaves many pairs without equalities of columns, by equalities of expressions too, which remain.
         """
         equal = [factor for factor in factors if _is_equality(factor)]
         equalities = [self._compared(factor, left, right) for factor in equal]
         if len(equal) == len(factors):
             return find_partners(len(left), len(right), equalities, ()), []
-        if not equal:
-            computed = filter(has_computed_keys, factors)
-            keys = [computed_keys(factor, left, right, self.values) for factor in computed]
-            equalities = [compared for compared in keys if compared is not None]
         rest = [factor for factor in factors if not _is_equality(factor)]
         bounds = _same_right_column([factor for factor in rest if _is_range(factor)], right)
         ranges = [self._compared(factor, left, right) for factor in bounds]
         remaining = [factor for factor in rest if factor not in bounds]
-        return find_partners(len(left), len(right), equalities, ranges), remaining
+        partners = find_partners(len(left), len(right), equalities, ranges)
+        if not equal and partners.pairs > len(left) + len(right):
+            computed = filter(has_computed_keys, remaining)
+            keys = [computed_keys(factor, left, right, self.values) for factor in computed]
+            equalities = [compared for compared in keys if compared is not None]
+            partners = find_partners(len(left), len(right), equalities, ranges) if equalities else partners
+        return partners, remaining
 
     def _compared(self, factor: JoinFactor, left: JoinedRows, right: JoinedRows) -> Compared:
         """A comparison of two sides as keys, with the side of `left` first."""

@@ -29,7 +29,7 @@ from tureen.language.source import Source
 from tureen.language.tree import BOOLEAN, Call, Const, Expr, Ref, columns_in
 from tureen.predicate import AllOf, AnyOf, Clause, Compare, IsNull, Like, Opaque, Predicate, Within
 from tureen.query import NOW, Expression
-from tureen.schema import Column, Schema
+from tureen.schema import Column, Kind, Schema
 
 _PRESERVED_LEFT = frozenset({JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.ASOF, JoinKind.ASOF_LEFT})
 """The joins whose left rows keep their values and are combined independently of each other."""
@@ -126,7 +126,10 @@ class Conjuncts:
         if not of_left or not of_right or of_left & of_right:
             return None
         left, right = (expression_of(self.source, side) for side in conjunct.args)
-        return JoinKey(left.sql, _fields(left)), JoinKey(right.sql, _fields(right))
+        if left.type.kind is not right.type.kind and Kind.STRING in (left.type.kind, right.type.kind):
+            return None
+        is_text = left.type.kind is Kind.STRING
+        return JoinKey(left.sql, _fields(left), is_text), JoinKey(right.sql, _fields(right), is_text)
 
     def finish(self, source: JoinTree) -> Conditions:
         """The conditions of the whole query, whose rows are joined by `source`."""
