@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tureen.errors import QueryFailed
+from tureen.evaluation import duck
 from tureen.joining import computed_keys, join_evaluation
 from tureen.testing.manual_engine import ManualEngine
 from tureen.window import to_micros
@@ -144,7 +145,7 @@ def test_pairs_that_are_not_equal_are_no_candidates(tmp_path: Path, monkeypatch:
 def test_texts_are_not_held(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The texts of a side may take more memory than Arrow's columns can have."""
     columns: list[pa.DataType] = []
-    original = computed_keys.run
+    original = duck.run
 
     def run(*arguments: Any) -> Any:
         table = original(*arguments)
