@@ -49,7 +49,7 @@ CASES: dict[str, tuple[int, bool | str]] = {
 SPARK_JOIN = "Spark's stream-stream join"
 
 PARALLEL = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
-"""Half of the processor time of Spark's join is garbage collections, which this collector does in less."""
+"""Half of the processor time of Spark's join is garbage collections, and less with this collector."""
 
 FEW_FILES = 2
 """The number of files of each stream for many of Spark's streaming queries: each of them reads and joins all rows.
@@ -184,7 +184,7 @@ def _once(spark: SparkSession, root: Path, case: str, rows: int) -> float:
 
 
 def _join(number: int) -> str:
-    return f"SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE {selections(number).format('.')}"
+    return f"SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE {selections(number, '.')}"
 
 
 def _send(spark: SparkSession, root: Path, pot: Path, name: str) -> Any:

@@ -43,10 +43,14 @@ class JoinRequest:
     counted: bool = False
 
 
-def selections(number: int) -> str:
-    """The selections of the query of a number."""
+def selections(number: int, separator: str) -> str:
+    """The selections of a query, with the separator between the names of streams and columns.
+
+    >>> selections(5, ".")
+    'a.x >= 5 AND a.x <= 7 AND b.x < 10'
+    """
     low = number % 997
-    return f"a{{0}}x >= {low} AND a{{0}}x <= {low + 2} AND b{{0}}x < 10"
+    return f"a{separator}x >= {low} AND a{separator}x <= {low + 2} AND b{separator}x < 10"
 
 
 def measure(spark: SparkSession, request: JoinRequest) -> float:
@@ -71,7 +75,7 @@ def _run(spark: SparkSession, request: JoinRequest, folder: Path, checkpoints: P
         ]
         joined = sides[0].join(sides[1], sides[0]["a_k"] == sides[1]["b_k"])
         if request.selective:
-            joined = joined.where(selections(number).format("_"))
+            joined = joined.where(selections(number, "_"))
         if request.counted:
             joined = joined.observe("joined", count_of(lit(1)).alias("rows"))
         queries.append(

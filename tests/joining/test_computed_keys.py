@@ -140,6 +140,7 @@ def test_pairs_that_are_not_equal_are_no_candidates(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(join_evaluation.JoinEvaluation, "_count", count)
     assert len(_rows(engine, "SELECT a.i FROM a JOIN b ON a.i + 1 = b.i")) == 499
     assert counted == [499]
+    engine.close()
 
 
 def test_texts_are_not_held(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,8 +35,6 @@ def computed_keys(factor: JoinFactor, left: JoinedRows, right: JoinedRows, value
     """
     assert isinstance(factor, JoinOpaque)
     assert factor.keys is not None
-    if not len(left) or not len(right):
-        return None
     first, second = factor.keys
     if _reads(second, left) and _reads(first, right):
         first, second = second, first

@@ -126,9 +126,10 @@ class Conjuncts:
         if not of_left or not of_right or of_left & of_right:
             return None
         left, right = (expression_of(self.source, side) for side in conjunct.args)
-        if left.type.kind is not right.type.kind and Kind.STRING in (left.type.kind, right.type.kind):
+        kinds = {left.type.kind, right.type.kind}
+        is_text = Kind.STRING in kinds
+        if is_text and len(kinds) > 1:
             return None
-        is_text = left.type.kind is Kind.STRING
         return JoinKey(left.sql, _fields(left), is_text), JoinKey(right.sql, _fields(right), is_text)
 
     def finish(self, source: JoinTree) -> Conditions:
